@@ -1,0 +1,162 @@
+// Package provider says what owns tools: a plugin process, an MCP server, the connector gateway. The catalog reads what a
+// provider has, the pipeline invokes it, and neither knows of processes or wires.
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+// State is where a provider stands in its life.
+type State string
+
+// The states of a provider. Only Ready runs calls at once; Installed, Starting and Backoff make a call wait or fail with
+// [tool.ProviderStarting]; the others refuse it.
+const (
+	Installed   State = "installed" // known from its cache, not started: the first call starts it
+	Disabled    State = "disabled"  // switched off by the operator
+	Starting    State = "starting"
+	Ready       State = "ready"
+	Draining    State = "draining"
+	Backoff     State = "backoff"     // failed, will be tried again by itself
+	Quarantined State = "quarantined" // refused until the operator acts
+	Stopped     State = "stopped"
+)
+
+// Status is a provider's state with its reason, for operators and for agents that ask why a tool is not to be had.
+type Status struct {
+	State  State
+	Reason string    // one line; "" in Ready
+	Since  time.Time // when State was entered
+	// LastSuccess is the end of the last exchange that worked (zero: none yet). A provider is healthy only if its last
+	// real exchange succeeded.
+	LastSuccess time.Time
+	Restarts    int // unplanned ones since the daemon started
+	PID         int // 0 if no process runs
+}
+
+// Identity is what the operator's block says about a provider, whatever its process does.
+type Identity struct {
+	Name   string // the block's label
+	Source tool.Source
+	// Defer overrides the deferral of external tools (nil: deferred).
+	Defer *bool
+	// Override lets its tools shadow a built-in's name.
+	Override bool
+	// Parallel says that all its tools may run side by side, whatever they declare.
+	Parallel bool
+}
+
+// Offer is what a provider has right now. It is immutable; a provider publishes a new one when something changed.
+type Offer struct {
+	// Tools are the definitions, complete with full names, in the provider's order. A provider that is down keeps
+	// offering what it last had.
+	Tools []tool.Definition
+	// Unmet maps a tool's full name to the reason why its precondition does not hold, with what would help.
+	Unmet map[tool.Name]string
+	// Refused maps a full name to the reason why this tool is quarantined although its provider runs.
+	Refused map[tool.Name]string
+	Status  Status
+}
+
+// Provider owns tools. All methods may be called from any goroutine.
+type Provider interface {
+	Identity() Identity
+	// Offer returns at once and never blocks on a process.
+	Offer() *Offer
+	// Invoke runs one call and returns when it has ended or ctx has. It returns a *tool.Error for everything that went
+	// wrong outside the tool, with [tool.NotSent] or [tool.OutcomeUnknown] when the process died.
+	Invoke(ctx context.Context, req *Request) (*tool.Result, error)
+}
+
+// Runner is the life of a provider: Run starts what must be started, supervises it, and returns nil after ctx ended and
+// everything it started is gone. A provider's troubles are states, never an error of Run.
+type Runner interface {
+	Provider
+	Run(ctx context.Context) error
+}
+
+// Checker is implemented by providers whose tools have preconditions. Check asks again whether one tool's precondition
+// holds, within ctx; the error's text is what the agent reads.
+type Checker interface {
+	Check(ctx context.Context, name tool.Name) error
+}
+
+// Request is one call as a provider gets it.
+type Request struct {
+	Call *tool.Call
+	// Definition is the tool as the catalog has it; OwnName is what the provider calls it.
+	Definition *tool.Definition
+	// Host is how the running call speaks to its caller; nil functions answer "not supported".
+	Host *Host
+	// MaxResultBytes bounds the result; 0 means the provider's own limit. A bigger one ends as [tool.ResultTooLarge].
+	MaxResultBytes int
+}
+
+// Host is what a running call may tell or ask. Any function may be nil: telling then goes nowhere, asking fails.
+type Host struct {
+	OnProgress func(tool.Progress)
+	OnLog      func(tool.LogRecord)
+	// OnAsk puts a form to the human behind the agent.
+	OnAsk func(ctx context.Context, q Question) (Answer, error)
+	// OnSample lets the agent's model complete something: MCP's sampling/createMessage params in, its result out.
+	OnSample func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
+	// OnCallTool runs another tool as the agent of the running call.
+	OnCallTool func(ctx context.Context, name tool.Name, args json.RawMessage) (*tool.Result, error)
+}
+
+// Progress passes a step on. Like all methods of Host it works on a nil Host.
+func (h *Host) Progress(p tool.Progress) {
+	if h != nil && h.OnProgress != nil {
+		h.OnProgress(p)
+	}
+}
+
+// Log passes a line on.
+func (h *Host) Log(r tool.LogRecord) {
+	if h != nil && h.OnLog != nil {
+		h.OnLog(r)
+	}
+}
+
+// Ask puts a question to the human behind the agent.
+func (h *Host) Ask(ctx context.Context, q Question) (Answer, error) {
+	if h == nil || h.OnAsk == nil {
+		return Answer{}, tool.Errorf(tool.Unsupported, "the agent's client cannot ask a human; continue without an answer or tell the user what is needed")
+	}
+	return h.OnAsk(ctx, q)
+}
+
+// Sample lets the agent's model complete something.
+func (h *Host) Sample(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+	if h == nil || h.OnSample == nil {
+		return nil, tool.Errorf(tool.Unsupported, "the agent's client offers no sampling; continue without its model")
+	}
+	return h.OnSample(ctx, params)
+}
+
+// CallTool runs another tool for the running call.
+func (h *Host) CallTool(ctx context.Context, name tool.Name, args json.RawMessage) (*tool.Result, error) {
+	if h == nil || h.OnCallTool == nil {
+		return nil, tool.Errorf(tool.Unsupported, "this call cannot call other tools; give the operator's block grant = [\"call_tool\"]")
+	}
+	return h.OnCallTool(ctx, name, args)
+}
+
+// Question is a form for a human, as MCP's elicitation/create has it.
+type Question struct {
+	Message string
+	// Schema is a flat JSON Schema object (MCP 2025-11-25, elicitation); nil means a plain yes or no.
+	Schema json.RawMessage
+	// URL, when set, asks the human to open a page instead of filling a form (MCP's URL mode); ID names that request.
+	URL, ID string
+}
+
+// Answer is what the human did: "accept" with Content, "decline" or "cancel".
+type Answer struct {
+	Action  string
+	Content json.RawMessage // a JSON object; nil unless accepted
+}
