@@ -160,3 +160,9 @@ type Answer struct {
 	Action  string
 	Content json.RawMessage // a JSON object; nil unless accepted
 }
+
+// Binding is a tool together with the provider that runs it: what a name in an agent's view resolves to.
+type Binding struct {
+	Definition *tool.Definition
+	Provider   Provider
+}

@@ -1,0 +1,42 @@
+package config
+
+import "time"
+
+// Audit says how calls are recorded. Every call is.
+type Audit struct {
+	// Sync is what a record survives before its call runs: "power" (loss of power) or "process" (death of the daemon only,
+	// faster).
+	Sync string `key:"sync" default:"power" in:"power|process"`
+	// Arguments records the arguments of calls, secrets masked, besides their digest.
+	Arguments bool `key:"arguments" default:"false"`
+	// Keep prunes records that are older than this; 0 keeps all.
+	Keep time.Duration `key:"keep" default:"0s" min:"0s" max:"36500d"`
+	// MaxSize prunes the oldest records when the log is larger than this; 0 is no limit.
+	MaxSize Size `key:"max_size" default:"0B" min:"0B" max:"1TiB"`
+	// OnFailure is "block" (no record, no call) or "allow" (the call runs, and the log says that its record is missing).
+	OnFailure string `key:"on_failure" default:"block" in:"block|allow"`
+}
+
+// Telemetry says what the daemon measures and where it sends it.
+type Telemetry struct {
+	// Metrics serves Prometheus metrics at /metrics.
+	Metrics bool `key:"metrics" default:"true"`
+	// OTLPEndpoint is the URL of an OpenTelemetry collector for traces; without it there are none.
+	OTLPEndpoint string `key:"otlp_endpoint"`
+	// OTLPHeaders are sent with every export.
+	OTLPHeaders map[string]string `key:"otlp_headers"`
+	// SampleRatio is the share of calls that are traced.
+	SampleRatio float64 `key:"sample_ratio" default:"1" min:"0" max:"1"`
+}
+
+// Embeddings is an endpoint of the OpenAI shape (POST URL with model and input) that search may use besides its words.
+type Embeddings struct {
+	// URL is the endpoint: https, or http on loopback.
+	URL string `key:"url" required:"true"`
+	// Model is the model's name there.
+	Model string `key:"model" required:"true"`
+	// APIKey is sent as a bearer token.
+	APIKey string `key:"api_key" secret:"true"`
+	// Timeout is how long one request may take; after it search goes on by words alone.
+	Timeout time.Duration `key:"timeout" default:"2s" min:"10ms" max:"1m"`
+}
