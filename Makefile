@@ -1,0 +1,63 @@
+# hermesd needs Go and make, nothing else. `make help` lists the targets.
+
+GO      ?= go
+BIN     := bin
+PLUGINS := files hello weather
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+# Further flags for `go test`, for example TESTFLAGS=-race.
+TESTFLAGS ?=
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build hermesd and its plugins into bin/
+	@mkdir -p $(BIN)/plugins
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/hermesd ./cmd/hermesd
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)/plugins/ ./plugins/... ./examples/plugins/...
+
+.PHONY: run
+run: build ## build, then start the daemon on config.hcl.example
+	$(BIN)/hermesd serve --config config.hcl.example
+
+.PHONY: test
+test: ## run the whole test suite
+	$(GO) test $(TESTFLAGS) ./...
+	$(GO) -C tools test ./...
+
+.PHONY: lint
+lint: ## formatting, vet, staticcheck
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "not formatted (run gofmt -w):"; echo "$$unformatted"; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool -modfile=tools/go.mod staticcheck ./...
+
+.PHONY: generate
+generate: ## make the generated files again
+	$(GO) generate ./...
+
+.PHONY: bench
+bench: ## calls, side by side with what they are compared with
+	$(GO) test -run '^$$' -bench . -benchtime 2s ./internal/bench/...
+
+.PHONY: bench-search
+bench-search: ## search quality and speed (set HERMESD_EVAL_DATA to the folder of the evaluation data)
+	$(GO) run ./search/searchtest/benchsearch
+
+.PHONY: soak
+soak: ## the long runs: 1,000 start and stop cycles, kills at random moments
+	HERMESD_SOAK=1 $(GO) test -timeout 60m -run 'Soak|Kill|Leak|Chaos' ./...
+
+FUZZTIME ?= 20s
+.PHONY: fuzz
+fuzz: ## every fuzz test for FUZZTIME each
+	@for package in $$($(GO) list ./...); do \
+	  for name in $$($(GO) test -list '^Fuzz' $$package 2>/dev/null | grep '^Fuzz'); do \
+	    echo "== $$package $$name"; $(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) $$package || exit 1; \
+	  done; \
+	done
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf $(BIN)
