@@ -6,7 +6,12 @@
 // range, their comments its meaning, and the decoder, [Config.Show] and the reference page all follow them.
 package config
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+)
 
 // Config is everything an operator decides, with defaults filled in: what a file does not say has its default here.
 type Config struct {
@@ -42,8 +47,8 @@ type Config struct {
 	// Secrets are the values that secret(…) resolved, for masking wherever text leaves the daemon.
 	Secrets []Secret
 
-	toolsetRefs []toolsetRef
-	source      *source
+	toolsetRefs []toolsetRef         // what agents and toolsets name, for CheckToolsets
+	files       map[string]*hcl.File // the sources, for diagnostics after loading
 }
 
 // Secret is one value that must not be seen.
@@ -60,3 +65,6 @@ type Position struct {
 	File string
 	Line int
 }
+
+// String is the position as editors take it.
+func (p Position) String() string { return fmt.Sprintf("%s:%d", p.File, p.Line) }

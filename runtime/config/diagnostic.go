@@ -36,13 +36,8 @@ func newDiagnostics(raw hcl.Diagnostics, files map[string]*hcl.File, order []str
 		rank[name] = i
 	}
 	slices.SortStableFunc(d.raw, func(a, b *hcl.Diagnostic) int {
-		if a.Subject == nil || b.Subject == nil {
-			return 0
-		}
-		if a.Subject.Filename != b.Subject.Filename {
-			return rank[a.Subject.Filename] - rank[b.Subject.Filename]
-		}
-		return a.Subject.Start.Byte - b.Subject.Start.Byte
+		at, bt := place(a, rank), place(b, rank)
+		return slices.Compare(at[:], bt[:])
 	})
 	for i, item := range d.raw {
 		masked := *item
@@ -59,6 +54,14 @@ func newDiagnostics(raw hcl.Diagnostics, files map[string]*hcl.File, order []str
 		d.items = append(d.items, out)
 	}
 	return d
+}
+
+// place orders findings without a source before those with one.
+func place(d *hcl.Diagnostic, rank map[string]int) [2]int {
+	if d.Subject == nil {
+		return [2]int{-1, 0}
+	}
+	return [2]int{rank[d.Subject.Filename], d.Subject.Start.Byte}
 }
 
 // Items are the findings in the order of the files and lines.

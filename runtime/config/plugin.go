@@ -67,10 +67,10 @@ func (p *Plugin) Argv() []string {
 	return append([]string{p.Path}, p.Args...)
 }
 
-// Prefix is what a provider's tool names start with: a text, or true for the provider's own name, or nothing said.
+// Prefix is what a provider's tool names start with when its block says so.
 type Prefix struct {
 	// Set is whether the key was written, and not as false.
 	Set bool
-	// Text is the prefix without the separator; "" with Set keeps names as they are. `prefix = true` is the block's label.
+	// Text is the prefix without the separator; "" keeps names as they are. For `prefix = true` it is the block's label.
 	Text string
 }

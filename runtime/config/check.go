@@ -1,0 +1,278 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// toolNamePattern is what function-calling models accept as a name.
+var toolNamePattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+var (
+	sha256Pattern = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
+	envPattern    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
+
+// maxSocketPath is the longest path of a unix socket that every system takes (macOS has 104 bytes, the last one zero).
+const maxSocketPath = 103
+
+func (t *ToolSearch) check(s *scope) {
+	if t.SearchDefaultLimit > t.MaxSearchLimit {
+		s.errorf("search_default_limit", "Invalid value for search_default_limit",
+			"search_default_limit must be a whole number from 1 to max_search_limit, which is %d. It is %d.", t.MaxSearchLimit, t.SearchDefaultLimit)
+	}
+	standard := map[string]string{BridgeSearch: "tool_search", BridgeDescribe: "tool_describe", BridgeCall: "tool_call"}
+	for _, key := range slices.Sorted(maps.Keys(t.Names)) {
+		switch name := t.Names[key]; {
+		case standard[key] == "":
+			s.errorf("names", "Unknown bridge tool", "names has no %q. %s", key, suggestion(key, slices.Sorted(maps.Keys(standard))))
+		case !toolNamePattern.MatchString(name):
+			s.errorf("names", "Invalid tool name", "%q is no tool name: 1 to 64 letters, digits, \"_\" and \"-\".", name)
+		default:
+			standard[key] = name
+		}
+	}
+	if standard[BridgeSearch] == standard[BridgeCall] || standard[BridgeSearch] == standard[BridgeDescribe] || standard[BridgeDescribe] == standard[BridgeCall] {
+		s.errorf("names", "Bridge tools with one name", "The three bridge tools need three names.")
+	}
+	t.Names = standard
+}
+
+func (t *ToolSearch) turn(on bool) {
+	if !on {
+		t.Enabled = "off"
+	}
+}
+
+func (a *Agent) start(c *Config) {
+	a.ToolSearch, a.Guard = c.Tools.ToolSearch, c.Guard
+	a.ToolSearch.Names = maps.Clone(c.Tools.ToolSearch.Names)
+}
+
+func (a *Agent) check(s *scope) {
+	s.digest("token_sha256", a.TokenSHA256)
+	if a.Toolsets != nil {
+		s.toolsets("toolsets", *a.Toolsets)
+	}
+}
+
+func (t *Toolset) check(s *scope) { s.toolsets("include", t.Include) }
+
+func (s *scope) digest(key, value string) {
+	if value != "" && !sha256Pattern.MatchString(value) {
+		s.errorf(key, "Invalid value for "+key, "%s must be a SHA-256 in hexadecimal, 64 digits.", key)
+	}
+}
+
+func (p *Plugin) check(s *scope) {
+	s.exactlyOne("path", "command")
+	if s.written("path") && p.Path == "" {
+		s.errorf("path", "Invalid value for path", "path must not be empty.")
+	}
+	if p.Command != nil && s.written("args") {
+		s.errorf("args", "args without path", "Write the arguments of command in its list.")
+	}
+	s.command("command", p.Command)
+	s.digest("sha256", p.SHA256)
+	s.variables(p.Env, p.PassEnv)
+}
+
+func (m *MCPServer) check(s *scope) {
+	s.exactlyOne("command", "url")
+	s.command("command", m.Command)
+	s.variables(m.Env, m.PassEnv)
+	s.address("url", m.URL, false)
+	only := map[string][]string{"command": {"cwd", "env", "pass_env", "isolation", "stop_grace", "idle_timeout"}, "url": {"headers"}}
+	for owner, keys := range only {
+		for _, key := range keys {
+			if s.written(key) && !s.written(owner) {
+				s.errorf(key, key+" without "+owner, "%s has a meaning only for a server with %s.", key, owner)
+			}
+		}
+	}
+	for name := range m.Headers {
+		if !toolNamePattern.MatchString(name) {
+			s.errorf("headers", "Invalid header name", "%q is no header name: letters, digits, \"-\" and \"_\".", name)
+		}
+	}
+}
+
+func (s *scope) exactlyOne(keys ...string) {
+	var found []string
+	for _, key := range keys {
+		if s.written(key) {
+			found = append(found, key)
+		}
+	}
+	list := strings.Join(keys[:len(keys)-1], ", ") + " or " + keys[len(keys)-1]
+	switch len(found) {
+	case 0:
+		s.fault(s.at, "Missing "+list, fmt.Sprintf("%s needs %s.", s.what, list))
+	case 1:
+	default:
+		s.errorf(found[1], fmt.Sprintf("Both %s and %s", found[0], found[1]), "%s takes exactly one of %s.", s.what, list)
+	}
+}
+
+func (s *scope) command(key string, argv []string) {
+	if argv != nil && (len(argv) == 0 || argv[0] == "") {
+		s.errorf(key, "Invalid value for "+key, "%s must name a program: %s = [\"program\", \"argument\"].", key, key)
+	}
+	s.program(argv)
+}
+
+func (s *scope) variables(env map[string]string, pass []string) {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if !envPattern.MatchString(name) {
+			s.errorf("env", "Invalid variable name", "%q is no name of an environment variable.", name)
+		}
+	}
+	for _, name := range pass {
+		if !envPattern.MatchString(name) {
+			s.errorf("pass_env", "Invalid variable name", "%q is no name of an environment variable. Values are set with env.", name)
+		}
+	}
+}
+
+// address checks a URL: http or https with a host; with secure, plain http only to this machine.
+func (s *scope) address(key, text string, secure bool) {
+	if !s.written(key) {
+		return
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		s.errorf(key, "Invalid value for "+key, "%s must be a URL that begins with https:// or http://.", key)
+	case secure && u.Scheme == "http" && !loopback(u.Hostname()):
+		s.errorf(key, "Invalid value for "+key, "%s must begin with https://; http:// is for this machine only.", key)
+	}
+}
+
+func (r *Rule) check(s *scope) { r.Text = s.source(s.attrs["when"]) }
+
+func (h *Hook) check(s *scope) {
+	s.exactlyOne("exec", "webhook", "plugin")
+	s.command("exec", h.Exec)
+	s.address("webhook", h.Webhook, true)
+	if s.written("secret") && !s.written("webhook") {
+		s.errorf("secret", "secret without webhook", "secret signs the requests of a webhook.")
+	}
+	if h.OnError == "" {
+		h.OnError = "allow"
+		if h.On == "pre_call" {
+			h.OnError = "block"
+		}
+	}
+}
+
+func (a *Approvals) check(s *scope) {
+	s.address("webhook", a.Webhook, true)
+	if a.Wait > a.Timeout {
+		s.errorf("wait", "Invalid value for wait", "wait must not be longer than timeout, which is %s.", formatDuration(a.Timeout))
+	}
+}
+
+func (g *Guard) check(s *scope) {
+	pairs := []struct {
+		name        string
+		warn, block int
+	}{{"same_call", g.SameCallWarn, g.SameCallBlock}, {"same_tool", g.SameToolWarn, g.SameToolBlock}}
+	for _, p := range pairs {
+		if p.block > 0 && p.warn > p.block {
+			s.errorf(p.name+"_warn", "Invalid value for "+p.name+"_warn", "%s_warn must not be above %s_block, which is %d.", p.name, p.name, p.block)
+		}
+	}
+}
+
+func (e *Embeddings) check(s *scope) { s.address("url", e.URL, true) }
+
+func (t *Telemetry) check(s *scope) { s.address("otlp_endpoint", t.OTLPEndpoint, false) }
+
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+// complete fills what depends on the machine.
+func (l *loader) complete(env *Environment) {
+	cfg := l.cfg
+	if cfg.StateDir == "" {
+		cfg.StateDir = env.firstDir([]dirVar{{"STATE_DIRECTORY", ""}, {"XDG_STATE_HOME", "hermesd"}, {"HOME", ".local/state/hermesd"}})
+	}
+	if cfg.StateDir == "" {
+		l.fault(l.scopes[""].at, "No state directory", `Neither $STATE_DIRECTORY, $XDG_STATE_HOME nor $HOME is set. Write state_dir = "/path".`)
+	}
+	if cfg.Listen.Admin == "" {
+		dir := env.firstDir([]dirVar{{"RUNTIME_DIRECTORY", ""}, {"XDG_RUNTIME_DIR", "hermesd"}})
+		if dir == "" {
+			dir = cfg.StateDir
+		}
+		cfg.Listen.Admin = filepath.Join(dir, "admin.sock")
+	}
+}
+
+// crossCheck holds blocks against each other.
+func (l *loader) crossCheck(env *Environment) {
+	listen := l.scopes["listen"]
+	if listen == nil {
+		listen = l.scopes[""]
+	}
+	if n := len(l.cfg.Listen.Admin); n > maxSocketPath {
+		listen.errorf("admin", "Socket path is too long", "%s has %d bytes and the system takes %d. Write listen { admin = … } with a shorter path.", l.cfg.Listen.Admin, n, maxSocketPath)
+	}
+	l.checkHTTP(listen, env)
+	l.checkProviders()
+	l.checkToolsets()
+}
+
+func (l *loader) checkHTTP(s *scope, env *Environment) {
+	listen := &l.cfg.Listen
+	if listen.HTTP == "off" {
+		return
+	}
+	host, port, err := net.SplitHostPort(listen.HTTP)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		s.errorf("http", "Invalid value for http", `http must be host:port, such as "127.0.0.1:7433", or "off".`)
+		return
+	}
+	local := loopback(host)
+	if !local && listen.TLS == nil {
+		s.errorf("http", "Listener without TLS", "%s can be reached from other machines, and tokens would cross the network in the clear. Add tls { cert = … key = … } to listen, or listen on 127.0.0.1.", listen.HTTP)
+	}
+	tokens := slices.ContainsFunc(l.cfg.Agents, func(a Agent) bool { return a.TokenSHA256 != "" })
+	if !tokens && (env.Service || !local) {
+		s.errorf("http", "Listener without agents", "No agent has a token, so nobody could be told from anybody. Add agent \"NAME\" { token_sha256 = … } (`hermesd agent token NAME` makes one), or write http = \"off\".")
+	}
+}
+
+// checkProviders refuses two providers with one name: state, lock entries and messages go by it.
+func (l *loader) checkProviders() {
+	plugins := map[string]Position{}
+	for _, p := range l.cfg.Plugins {
+		plugins[p.Name] = p.Pos
+	}
+	for i, m := range l.cfg.MCPServers {
+		if at, taken := plugins[m.Name]; taken {
+			l.fault(l.labels["mcp_server"][i], fmt.Sprintf("Two providers named %q", m.Name), fmt.Sprintf("The plugin at %s has the name, too, and a provider's state goes by its name. Rename one.", at))
+		}
+	}
+	for i, h := range l.cfg.Hooks {
+		if _, known := plugins[h.Plugin]; h.Plugin != "" && !known {
+			l.fault(l.labels["hook"][i], fmt.Sprintf("Unknown plugin %q", h.Plugin), "A hook's plugin must be the label of a plugin block. "+suggestion(h.Plugin, slices.Sorted(maps.Keys(plugins))))
+		}
+	}
+}

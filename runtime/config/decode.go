@@ -1,0 +1,287 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+)
+
+// decoder fills structs from HCL bodies as their tags say, and collects what is wrong.
+type decoder struct {
+	files   map[string]*hcl.File
+	ctx     *hcl.EvalContext
+	dir     string // where relative paths start
+	cfg     *Config
+	secrets *secretSet
+	owner   string                 // the label of the block that is being decoded
+	scopes  map[string]*scope      // the top-level blocks without label, by name
+	labels  map[string][]hcl.Range // where the labels of labelled blocks are, by kind, in the order of the Config's slices
+	refs    []toolsetRef
+	diags   hcl.Diagnostics
+}
+
+// scope is one block while it is decoded and checked.
+type scope struct {
+	*decoder
+	what  string // how messages call it: `plugin "files"`
+	at    hcl.Range
+	label hcl.Range
+	attrs hcl.Attributes
+}
+
+// checker is a block with rules beyond one key's own.
+type checker interface{ check(*scope) }
+
+// starter is a block that begins with values from elsewhere in the configuration.
+type starter interface{ start(*Config) }
+
+// written says whether a key is in the file.
+func (s *scope) written(key string) bool { return s.attrs[key] != nil }
+
+// errorf reports a fault of a key: at its value, or at the block's header when it is not written.
+func (s *scope) errorf(key, summary, format string, args ...any) {
+	at := s.at
+	if attr := s.attrs[key]; attr != nil {
+		at = attr.Expr.Range()
+	}
+	s.fault(at, summary, fmt.Sprintf(format, args...))
+}
+
+func (d *decoder) fault(at hcl.Range, summary, detail string) {
+	d.diags = d.diags.Append(&hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: detail, Subject: at.Ptr()})
+}
+
+func (d *decoder) warn(at hcl.Range, summary, detail string) {
+	d.diags = d.diags.Append(&hcl.Diagnostic{Severity: hcl.DiagWarning, Summary: summary, Detail: detail, Subject: at.Ptr()})
+}
+
+// body decodes one block's content into a struct. With inherit, keys that are not written keep their values.
+func (d *decoder) body(into reflect.Value, body hcl.Body, s *scope, inherit bool) {
+	fields := fieldsOf(into.Type())
+	short, body := d.shorthand(fields, body)
+	content := d.content(fields, body, s)
+	s.attrs = content.Attributes
+	byType := content.Blocks.ByType()
+	for i := range fields {
+		f := &fields[i]
+		target := into.Field(f.index)
+		if f.label != "" {
+			continue
+		}
+		blocks := byType[f.name]
+		switch {
+		case f.labelled():
+			d.labelledBlocks(f, target, blocks)
+		case f.free():
+			if block := d.single(blocks); block != nil {
+				target.SetBytes(d.freeform(block.Body, s.what))
+			}
+		case f.block() != nil:
+			d.blockField(f, target, blocks, inherit || f.inherit)
+			if attr := short[f.name]; attr != nil {
+				d.applyShorthand(f, target, attr, blocks)
+			}
+		default:
+			d.attribute(f, target, s, inherit)
+		}
+	}
+}
+
+// single is the one block of a kind that may stand once, or nil; more are reported.
+func (d *decoder) single(blocks hcl.Blocks) *hcl.Block {
+	if len(blocks) == 0 {
+		return nil
+	}
+	for _, again := range blocks[1:] {
+		d.fault(again.DefRange, fmt.Sprintf("Second %s block", again.Type),
+			fmt.Sprintf("The first one is at %s. Move its keys there.", blocks[0].DefRange))
+	}
+	return blocks[0]
+}
+
+func (d *decoder) blockField(f *field, target reflect.Value, blocks hcl.Blocks, inherit bool) {
+	block := d.single(blocks)
+	if target.Kind() == reflect.Pointer {
+		if block == nil {
+			return
+		}
+		target.Set(reflect.New(f.block()))
+		target = target.Elem()
+	}
+	if block == nil {
+		if !inherit {
+			d.defaults(target)
+		}
+		return
+	}
+	s := &scope{decoder: d, what: f.name, at: block.DefRange}
+	d.scopes[f.name] = s
+	d.body(target, block.Body, s, inherit)
+	d.runCheck(target, s)
+}
+
+func (d *decoder) runCheck(target reflect.Value, s *scope) {
+	if c, ok := target.Addr().Interface().(checker); ok {
+		c.check(s)
+	}
+}
+
+// defaults fills a block that is not in the file.
+func (d *decoder) defaults(target reflect.Value) {
+	fields := fieldsOf(target.Type())
+	for i := range fields {
+		f := &fields[i]
+		switch v := target.Field(f.index); {
+		case f.label != "" || f.labelled() || f.free() || v.Kind() == reflect.Pointer:
+		case f.block() != nil:
+			d.defaults(v)
+		default:
+			if def := f.defaultValue(); !def.IsNull() {
+				d.set(f, v, def)
+			}
+		}
+	}
+}
+
+func (d *decoder) labelledBlocks(f *field, target reflect.Value, blocks hcl.Blocks) {
+	seen := map[string]hcl.Range{}
+	for _, block := range blocks {
+		label := block.Labels[0]
+		s := &scope{decoder: d, what: fmt.Sprintf("%s %q", f.name, label), at: block.DefRange, label: block.LabelRanges[0]}
+		if first, ok := seen[label]; ok {
+			d.fault(s.label, fmt.Sprintf("Duplicate %s %q", f.name, label), fmt.Sprintf("The first one is at %s.", first))
+			continue
+		}
+		seen[label] = block.DefRange
+		item := reflect.New(f.block()).Elem()
+		item.FieldByName("Pos").Set(reflect.ValueOf(Position{File: block.DefRange.Filename, Line: block.DefRange.Start.Line}))
+		if b, ok := item.Addr().Interface().(starter); ok {
+			b.start(d.cfg)
+		}
+		d.owner = label
+		d.setLabel(item, label, s)
+		d.body(item, block.Body, s, false)
+		d.runCheck(item, s)
+		target.Set(reflect.Append(target, item))
+		d.labels[f.name] = append(d.labels[f.name], s.label)
+	}
+}
+
+var labelPattern = regexp.MustCompile(`^[a-z0-9_-]+$`)
+
+func (d *decoder) setLabel(item reflect.Value, label string, s *scope) {
+	for _, f := range fieldsOf(item.Type()) {
+		if f.label == "" {
+			continue
+		}
+		item.Field(f.index).SetString(label)
+		if f.label == "text" {
+			if n := utf8.RuneCountInString(label); n == 0 || n > maxTextLabel {
+				d.fault(s.label, "Invalid name", fmt.Sprintf("A name has 1 to %d characters.", maxTextLabel))
+			}
+			continue
+		}
+		_, limit, _ := strings.Cut(f.label, "-")
+		longest, err := strconv.Atoi(limit)
+		if err != nil {
+			panic(err)
+		}
+		if !labelPattern.MatchString(label) || len(label) > longest || strings.Contains(label, "__") {
+			d.fault(s.label, "Invalid name", fmt.Sprintf(
+				"A name here has 1 to %d lower-case letters, digits, \"-\" and \"_\", and no \"__\", which separates names from tools.", longest))
+		}
+	}
+}
+
+// maxTextLabel bounds the names of rules, which are sentences, in characters.
+const maxTextLabel = 200
+
+func (d *decoder) attribute(f *field, target reflect.Value, s *scope, inherit bool) {
+	attr := s.attrs[f.name]
+	if attr == nil {
+		if f.required {
+			d.fault(s.at, fmt.Sprintf("Missing key %q", f.name), fmt.Sprintf("%s needs %s: %s.", s.what, f.name, f.wants()))
+		}
+		if def := f.defaultValue(); !inherit && !def.IsNull() {
+			d.set(f, target, def)
+		}
+		return
+	}
+	if f.typ == expressionType {
+		d.condition(target, attr)
+		return
+	}
+	value, diags := attr.Expr.Value(d.ctx)
+	if diags.HasErrors() {
+		d.diags = append(d.diags, d.explainWord(f, attr, diags)...)
+		return
+	}
+	if value.IsNull() {
+		value = f.defaultValue()
+		if inherit || value.IsNull() {
+			return
+		}
+	}
+	if !value.IsWhollyKnown() {
+		d.fault(attr.Expr.Range(), "Invalid value for "+f.name, "The value cannot be known when the configuration is read.")
+		return
+	}
+	if f.secret && !value.IsMarked() {
+		d.warn(attr.Expr.Range(), "Secret in the configuration file",
+			fmt.Sprintf(`%s is readable for everyone who may read this file. Write secret("env:NAME"), secret("file:PATH") or secret("credential:NAME") instead.`, f.name))
+		value = value.Mark(secretMark{})
+	}
+	if problem := d.set(f, target, value); problem != "" {
+		d.fault(attr.Expr.Range(), "Invalid value for "+f.name, problem)
+	}
+}
+
+// explainWord turns "variables not allowed" for a bare word into what was meant: a text without its quotes.
+func (d *decoder) explainWord(f *field, attr *hcl.Attribute, diags hcl.Diagnostics) hcl.Diagnostics {
+	expr, ok := attr.Expr.(*hclsyntax.ScopeTraversalExpr)
+	if !ok || len(expr.Traversal) != 1 {
+		return diags
+	}
+	return hcl.Diagnostics{{
+		Severity: hcl.DiagError, Summary: "Invalid value for " + f.name, Subject: expr.Range().Ptr(),
+		Detail: fmt.Sprintf("%s must be %s. A text needs quotes: %q.", f.name, f.wants(), expr.Traversal.RootName()),
+	}}
+}
+
+// toolsets remembers the toolset names that a key lists, each with its place if they are written one by one.
+func (s *scope) toolsets(key string, names []string) {
+	attr := s.attrs[key]
+	if attr == nil {
+		return
+	}
+	items, diags := hcl.ExprList(attr.Expr)
+	for i, name := range names {
+		at := attr.Expr.Range()
+		if !diags.HasErrors() && len(items) == len(names) {
+			at = items[i].Range()
+		}
+		s.refs = append(s.refs, toolsetRef{name: name, at: at})
+	}
+}
+
+// absolute starts a relative path at the configuration file's folder.
+func (d *decoder) absolute(path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(d.dir, path)
+}
+
+// program makes a command's program absolute unless it is to be looked up in PATH.
+func (d *decoder) program(command []string) {
+	if len(command) > 0 && strings.ContainsRune(command[0], filepath.Separator) {
+		command[0] = d.absolute(command[0])
+	}
+}
