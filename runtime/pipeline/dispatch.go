@@ -1,0 +1,80 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"unicode/utf8"
+
+	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+// maxErrorChars is how much of a provider's error an agent reads; the log has the rest.
+const maxErrorChars = 2048
+
+// maxLoggedError bounds that rest, in bytes.
+const maxLoggedError = 64 << 10
+
+// dispatch hands the call to its provider, under its deadline.
+func (p *Pipeline) dispatch(ctx context.Context, e *Entry) *tool.Error {
+	limit := cmp.Or(e.Definition.Timeout, p.options.Timeout)
+	bounded, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	e.dispatched = true
+	req := &provider.Request{
+		Call: e.Call, Definition: e.Definition, Host: e.Request.Host,
+		MaxResultBytes: cmp.Or(e.Definition.MaxResultBytes, p.options.MaxResultBytes),
+	}
+	res, err := e.Provider.Invoke(bounded, req)
+	if err != nil {
+		return p.failure(ctx, bounded, e, err)
+	}
+	e.out.Result, err = p.accept(e, res, req.MaxResultBytes)
+	if err != nil {
+		e.out.Result = nil
+		return tool.AsError(err)
+	}
+	return nil
+}
+
+// failure turns a provider's error into what the agent reads. Whose clock ran out decides between cancelled and timeout.
+func (p *Pipeline) failure(ctx, bounded context.Context, e *Entry, err error) *tool.Error {
+	var known *tool.Error
+	switch {
+	case errors.As(err, &known):
+	case ctx.Err() != nil:
+		return tool.Errorf(tool.Cancelled, "%s was cancelled by its caller; it may have had effects", e.Call.Tool)
+	case bounded.Err() != nil:
+		limit := cmp.Or(e.Definition.Timeout, p.options.Timeout)
+		return tool.Errorf(tool.Timeout, "%s did not answer within %s; it may have had effects, look before you repeat it", e.Call.Tool, limit)
+	default:
+		known = tool.AsError(err)
+	}
+	return p.bound(e, known)
+}
+
+// bound masks secrets in an error and cuts what is too long for an agent. It works on a copy: the provider may keep its own.
+func (p *Pipeline) bound(e *Entry, err *tool.Error) *tool.Error {
+	c := *err
+	c.Message = p.options.Mask(c.Message)
+	if whole := c.Message; utf8.RuneCountInString(whole) > maxErrorChars {
+		c.Message = cut(whole, maxErrorChars)
+		p.options.Logger.Warn("a provider's error was cut for the agent", "call", e.Call.ID, "tool", e.Call.Tool,
+			"error", whole[:min(len(whole), maxLoggedError)])
+	}
+	return &c
+}
+
+// cut keeps n characters of s, the last of them telling that there was more.
+func cut(s string, n int) string {
+	const mark = " … (cut; the operator's log has more)"
+	n -= utf8.RuneCountInString(mark)
+	for i := range s {
+		if n == 0 {
+			return s[:i] + mark
+		}
+		n--
+	}
+	return s
+}
