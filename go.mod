@@ -75,4 +75,8 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require google.golang.org/grpc/cmd/protoc-gen-go-grpc v1.6.2 // indirect
+require (
+	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
+	github.com/modern-go/reflect2 v1.0.2 // indirect
+	google.golang.org/grpc/cmd/protoc-gen-go-grpc v1.6.2 // indirect
+)

@@ -1,0 +1,39 @@
+package search
+
+// params are the constants of the ranking, chosen on whole sets of judged queries (docs/design, search measurements).
+type params struct {
+	k1     float32         // saturation, one for all fields together
+	weight [fields]float32 // of a field
+	norm   [fields]float32 // how far a field's length counts, 0..1
+
+	weak, argument, unknownName float32 // share of a query word's weight that is left
+	synonym, onlySynonym        float32 // share of a synonym's, and when the word itself is in no tool
+	compound, fuzzy, camelPart  float32
+
+	rerank                int     // how many of the best the second pass looks at
+	nameShare             float32 // for a tool's own name being asked for whole
+	verbSame, verbOther   float32
+	source, pair          float32
+	coverage              float64 // exponent of the met share of the query
+	weakLine, weakPerWord float32 // confidence below which an answer is weak, and its fall for each word beyond four
+	weakFloor             float32
+	nameGrade             [gradeExact + 1]float32 // factor for near-exact names; exact ones rank first anyway
+}
+
+var ranking = params{
+	k1:     1.9,
+	weight: [fields]float32{2.4, 2.6, 1.2, .2, 1.3, .2, 1.6},
+	norm:   [fields]float32{.48, .38, .8, .7, .62, .56, .5},
+
+	weak: .48, argument: .12, unknownName: .12,
+	synonym: .62, onlySynonym: .9,
+	compound: .8, fuzzy: .7, camelPart: .3,
+
+	rerank:    200,
+	nameShare: .64,
+	verbSame:  .16, verbOther: .10,
+	source: .16, pair: .2,
+	coverage: .4,
+	weakLine: .35, weakPerWord: .02, weakFloor: .1,
+	nameGrade: [...]float32{1, 1.5, 1.5, 2, 2},
+}

@@ -1,0 +1,175 @@
+package search
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+)
+
+// match says how strongly one slot stands in a candidate: the weighted, length-normalised frequency over its fields.
+type match struct {
+	slot uint16
+	freq float32
+}
+
+// candidate is a document under consideration.
+type candidate struct {
+	entry    *entry
+	ord      uint32 // place in the corpus; extras come after all of it
+	extra    bool
+	grade    int
+	from, to int // its matches
+	first    float32
+	met      float32 // share of the query's information, 0..1
+	score    float32
+	second   secondPass
+}
+
+// secondPass holds the parts of the second pass, for the explanation.
+type secondPass struct {
+	name, verb, source, pair, coverage, usage float32
+}
+
+// scratch is the memory of one search, reused by later ones.
+type scratch struct {
+	wanted  bitset // terms of the query
+	matches []match
+	cands   []candidate
+	satur   []float32 // saturated frequency by slot, for one candidate
+	hit     []bool
+	bySlot  map[uint32]uint16
+	found   candidateSet
+}
+
+// gather appends a candidate with its matches.
+func (r *run) gather(e *entry, ord uint32, extra bool) {
+	from := len(r.matches)
+	var scale [fields]float32
+	ready := false
+	for _, t := range e.terms {
+		if !r.wanted.has(t.term) {
+			continue
+		}
+		if !ready {
+			for f := range scale {
+				b := r.params.norm[f]
+				scale[f] = r.params.weight[f] / (1 - b + b*float32(e.lengths[f])/r.scope.mean[f])
+			}
+			ready = true
+		}
+		freq := float32(0)
+		for f := range scale {
+			if n := t.freq.get(f); n > 0 {
+				freq += float32(n) * scale[f]
+			}
+		}
+		r.matches = append(r.matches, match{r.slotOf[t.term], freq})
+	}
+	grade := e.gradeName(r.q.text, r.q.hash)
+	if from == len(r.matches) && grade == gradeNone {
+		return
+	}
+	r.cands = append(r.cands, candidate{entry: e, ord: ord, extra: extra, grade: grade, from: from, to: len(r.matches)})
+}
+
+// firstPass scores a candidate by BM25F; a concept counts by the best of what stands for it.
+func (r *run) firstPass(c *candidate) {
+	for _, m := range r.matches[c.from:c.to] {
+		r.satur[m.slot] = m.freq / (m.freq + r.params.k1) * r.q.slots[m.slot].idf
+		r.hit[m.slot] = true
+	}
+	met := float32(0)
+	for i := range r.q.concepts {
+		q := &r.q.concepts[i]
+		best, share := float32(0), float32(0)
+		for _, a := range q.alts {
+			sum, all := float32(0), true
+			for _, s := range a.slots {
+				if !r.hit[s] {
+					all = false
+					break
+				}
+				sum += r.satur[s]
+			}
+			if all {
+				best = max(best, a.weight*sum)
+				share = max(share, a.weight)
+			}
+		}
+		c.first += q.weight * best
+		met += q.info * min(share, 1)
+	}
+	if r.q.total > 0 {
+		c.met = met / r.q.total
+	}
+	for _, m := range r.matches[c.from:c.to] {
+		r.satur[m.slot], r.hit[m.slot] = 0, false
+	}
+}
+
+// secondPass asks how much of the tool the query names.
+func (r *run) secondPass(c *candidate) {
+	e, p := c.entry, r.params
+	asked := func(term uint32) float32 {
+		if !r.wanted.has(term) {
+			return 0
+		}
+		return min(r.q.slots[r.slotOf[term]].ask, 1)
+	}
+	var got, all float32
+	for i, t := range e.nameSeq {
+		if slices.Contains(e.nameSeq[:i], t) {
+			continue
+		}
+		info := r.idf(r.df(t))
+		got, all = got+info*asked(t), all+info
+	}
+	if all > 0 {
+		c.second.name = p.nameShare * got / all
+	}
+	if r.q.verb != verbNone && e.verb != verbNone {
+		if r.q.verb == e.verb {
+			c.second.verb = p.verbSame
+		} else {
+			c.second.verb = -p.verbOther
+		}
+	}
+	if len(e.srcSeq) > 0 && !slices.ContainsFunc(e.srcSeq, func(t uint32) bool { return asked(t) < .5 }) && r.idf(r.df(e.srcSeq[0])) > .1 {
+		c.second.source = p.source
+	}
+	for i := 1; i < len(e.nameSeq); i++ {
+		if r.isPair(e.nameSeq[i-1], e.nameSeq[i]) {
+			c.second.pair += p.pair
+		}
+	}
+	c.second.coverage = float32(math.Pow(float64(c.met), p.coverage))
+	c.score = c.first * (1 + c.second.name + c.second.verb + c.second.source + c.second.pair) * c.second.coverage * p.nameGrade[c.grade]
+	if r.usage != nil {
+		c.second.usage = r.usage(e.name)
+		c.score *= 1 + c.second.usage
+	}
+}
+
+// isPair reports whether two terms stand side by side in the query, in that order.
+func (r *run) isPair(a, b uint32) bool {
+	if !r.wanted.has(a) || !r.wanted.has(b) {
+		return false
+	}
+	sa, sb := r.slotOf[a], r.slotOf[b]
+	for i := 1; i < len(r.q.concepts); i++ {
+		x, y := r.q.concepts[i-1].alts, r.q.concepts[i].alts
+		if len(x) > 0 && len(y) > 0 && x[0].weight == 1 && y[0].weight == 1 && x[0].slots[0] == sa && y[0].slots[0] == sb {
+			return true
+		}
+	}
+	return false
+}
+
+// compare orders candidates: exact names, then scores, then names.
+func compare(a, b candidate) int {
+	return cmp.Or(
+		cmp.Compare(max(b.grade, gradeFull), max(a.grade, gradeFull)),
+		cmp.Compare(b.score, a.score),
+		strings.Compare(a.entry.name, b.entry.name))
+}

@@ -1,0 +1,264 @@
+package search
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+)
+
+// Query is one question to a scope.
+type Query struct {
+	Text  string // the first 10,000 bytes count
+	Limit int    // most hits to return; default 5
+
+	// Extra are tools from elsewhere (hosted connectors) that are ranked in the same pass but are no part of the corpus.
+	Extra []Document
+
+	// Usage returns what was learned about a tool for queries like this one, as a share of a lexical match that is cut
+	// to 0..1; nil means nothing. It never lifts a tool above an exact name.
+	Usage func(name string) float64
+
+	Explain bool // say for each hit why it ranks where it does
+}
+
+// Group is the answer to one query.
+type Group struct {
+	Hits []Hit
+
+	// Weak says that the best hit meets too small a share of the query's information: the hits are only the nearest.
+	Weak bool
+}
+
+// Hit is one tool of an answer.
+type Hit struct {
+	Name    string
+	Score   float64 // comparable within one answer only
+	Extra   bool    // it came with the query, not from the corpus
+	Explain *Explanation
+}
+
+const defaultLimit = 5
+
+// run is one search.
+type run struct {
+	*scratch
+	scope   *Scope
+	params  *params
+	q       *parsedQuery
+	slotOf  map[uint32]uint16
+	vocab   *vocabulary
+	n       int
+	extraDF map[uint32]uint32
+	usage   func(string) float32
+}
+
+func (r *run) df(term uint32) uint32 { return r.scope.df(term) + r.extraDF[term] }
+func (r *run) idf(df uint32) float32 { return idf(df, r.n) }
+
+// Search ranks the tools of the scope, and the query's extra ones, for a query. It is safe for concurrent use, takes no
+// lock, and gives the same answer whenever corpus, scope and query are the same.
+func (s *Scope) Search(query Query) Group {
+	limit := query.Limit
+	if limit <= 0 {
+		limit = defaultLimit
+	}
+	c := s.corpus
+	r := &run{scratch: c.borrow(), scope: s, params: c.params, n: s.n, q: &parsedQuery{}, slotOf: map[uint32]uint16{}}
+	defer c.giveBack(r.scratch)
+	if query.Usage != nil {
+		r.usage = func(name string) float32 { return float32(min(max(query.Usage(name), 0), 1)) }
+	}
+	vocab, extras := r.prepareExtras(query.Extra)
+
+	r.vocab = vocab
+	p := parser{lex: c.lex, vocab: vocab, params: r.params, df: r.df, idf: r.idf, q: r.q, slotOf: r.slotOf}
+	p.parse(query.Text)
+	if r.q.text == "" {
+		return Group{Weak: true}
+	}
+	r.collect(vocab.size(), extras)
+	r.rank()
+	if len(r.cands) == 0 {
+		return Group{Hits: r.substring(limit, extras), Weak: true}
+	}
+	r.promoteExtras(limit)
+	return r.answer(limit, query.Explain)
+}
+
+// prepareExtras prepares documents that came with the query, on top of the corpus's vocabulary.
+func (r *run) prepareExtras(docs []Document) (*vocabulary, []*entry) {
+	vocab := r.scope.corpus.vocab
+	if len(docs) == 0 {
+		return vocab, nil
+	}
+	vocab = vocab.extend()
+	p := newPreparer(r.scope.corpus.lex, vocab)
+	extras := make([]*entry, 0, len(docs))
+	r.extraDF = map[uint32]uint32{}
+	for i := range docs {
+		e := p.prepare(&docs[i])
+		for _, t := range e.terms {
+			r.extraDF[t.term]++
+		}
+		extras = append(extras, e)
+	}
+	r.n += len(docs)
+	return vocab, extras
+}
+
+// collect gathers the candidates: all members of a small scope; else the base's best, the whole overlay, and whatever
+// bears the query as a name.
+func (r *run) collect(terms int, extras []*entry) {
+	r.reset(terms, len(r.q.slots))
+	for _, s := range r.q.slots {
+		r.wanted.set(s.term)
+	}
+	c := r.scope.corpus
+	if !r.collectFromBase() {
+		for i := range r.scope.n {
+			ord := r.scope.ordinal(i)
+			r.gather(c.docs[ord], ord, false)
+		}
+	}
+	for i, e := range extras {
+		r.gather(e, uint32(len(c.docs)+i), true)
+	}
+}
+
+// collectFromBase gathers the base's candidates and the overlay. It reports false, having done nothing, when the scope is
+// small or there is no usable base; then every member is scored.
+func (r *run) collectFromBase() bool {
+	c := r.scope.corpus
+	if r.scope.n <= linearLimit || c.base == nil || !c.base.acquire() {
+		return false
+	}
+	found, err := r.fromBase(c.base)
+	if rerr := c.base.release(); err != nil || rerr != nil {
+		c.log.Error("search the index; every tool is scored instead", "err", errors.Join(err, rerr))
+		return false
+	}
+	for _, ord := range found {
+		r.gather(c.docs[ord], ord, false)
+	}
+	for _, ord := range c.overlay {
+		if r.scope.contains(ord) {
+			r.gather(c.docs[ord], ord, false)
+		}
+	}
+	return true
+}
+
+// rank scores the candidates and puts the best in front.
+func (r *run) rank() {
+	for i := range r.cands {
+		c := &r.cands[i]
+		r.firstPass(c)
+		c.score = c.first * r.params.nameGrade[c.grade]
+	}
+	slices.SortFunc(r.cands, compare)
+	best := r.cands[:min(len(r.cands), r.params.rerank)]
+	for i := range best {
+		r.secondPass(&best[i])
+	}
+	slices.SortFunc(best, compare)
+	for _, s := range r.q.slots {
+		r.wanted.clear(s.term)
+	}
+}
+
+// promoteExtras keeps its place for an extra tool that meets more of the query than every tool of the corpus: it takes
+// the last places within the limit if its score alone did not bring it there.
+func (r *run) promoteExtras(limit int) {
+	local := float32(0)
+	for _, c := range r.cands {
+		if !c.extra {
+			local = max(local, c.met)
+		}
+	}
+	place := min(limit, len(r.cands)) - 1
+	for i := place + 1; i < len(r.cands) && place >= 0; i++ {
+		if c := r.cands[i]; c.extra && c.met > local {
+			for place >= 0 && (r.cands[place].extra || r.cands[place].grade >= gradeOwn) {
+				place--
+			}
+			if place < 0 {
+				return
+			}
+			copy(r.cands[place+1:i+1], r.cands[place:i])
+			r.cands[place] = c
+			place--
+		}
+	}
+}
+
+// answer turns the best candidates into hits.
+func (r *run) answer(limit int, explain bool) Group {
+	best := r.cands[:min(len(r.cands), limit)]
+	g := Group{Hits: make([]Hit, 0, len(best)), Weak: r.isWeak(best)}
+	for i := range best {
+		h := Hit{Name: best[i].entry.name, Score: float64(best[i].score), Extra: best[i].extra}
+		if explain {
+			h.Explain = r.explain(&best[i])
+		}
+		g.Hits = append(g.Hits, h)
+	}
+	return g
+}
+
+// isWeak decides whether the best hits are only the nearest.
+func (r *run) isWeak(best []candidate) bool {
+	met := float32(0)
+	for _, c := range best[:min(len(best), defaultLimit)] {
+		if c.grade != gradeNone {
+			return false
+		}
+		met = max(met, c.met)
+	}
+	p := r.params
+	line := max(p.weakLine-p.weakPerWord*float32(max(len(r.q.concepts)-4, 0)), p.weakFloor)
+	return met < line
+}
+
+// substring is the last resort when no word matches: the query as it stands, within names, sources and descriptions.
+func (r *run) substring(limit int, extras []*entry) []Hit {
+	text := strings.ToLower(r.q.text)
+	var hits []Hit
+	try := func(e *entry, extra bool) {
+		if len(hits) < limit && (containsFold(e.name, text) || containsFold(e.source, text) || containsFold(e.description, text)) {
+			hits = append(hits, Hit{Name: e.name, Extra: extra})
+		}
+	}
+	for i := range r.scope.n {
+		try(r.scope.corpus.docs[r.scope.ordinal(i)], false)
+		if len(hits) == limit {
+			break
+		}
+	}
+	for _, e := range extras {
+		try(e, true)
+	}
+	slices.SortFunc(hits, func(a, b Hit) int { return cmp.Compare(a.Name, b.Name) })
+	return hits
+}
+
+// containsFold reports whether s contains lower, which is lower case, in any case.
+func containsFold(s, lower string) bool {
+	if len(lower) > len(s) {
+		return false
+	}
+	if !isASCII(s) || !isASCII(lower) {
+		return strings.Contains(strings.ToLower(s), lower)
+	}
+	first := lower[0]
+	for i := 0; i+len(lower) <= len(s); i++ {
+		c := s[i]
+		if isUpper(c) {
+			c += 'a' - 'A'
+		}
+		if c == first && strings.EqualFold(s[i:i+len(lower)], lower) {
+			return true
+		}
+	}
+	return false
+}
