@@ -1,0 +1,212 @@
+package procgroup
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// shimName is argument 0 of the shim, which is this same executable.
+const shimName = "hermesd-shim"
+
+// shimReady is set once ShimMain was called: only then can this executable be started again as the shim. It is the
+// process's, as its executable is.
+var shimReady atomic.Bool
+
+// shimLine is the shim's command line.
+type shimLine struct {
+	lifeline, report int  // descriptors of the shim
+	pass             bool // the program gets the lifeline too
+	path             string
+	args             []string
+}
+
+func (l *shimLine) argv() []string {
+	return append([]string{shimName, strconv.Itoa(l.lifeline), strconv.Itoa(l.report), strconv.FormatBool(l.pass), l.path}, l.args...)
+}
+
+func parseShimLine(argv []string) (*shimLine, error) {
+	if len(argv) < 5 {
+		return nil, fmt.Errorf("want at least 5 arguments, have %d", len(argv))
+	}
+	lifeline, err := strconv.Atoi(argv[1])
+	if err != nil {
+		return nil, fmt.Errorf("lifeline: %w", err)
+	}
+	report, err := strconv.Atoi(argv[2])
+	if err != nil {
+		return nil, fmt.Errorf("report: %w", err)
+	}
+	return &shimLine{lifeline: lifeline, report: report, pass: argv[3] == "true", path: argv[4], args: argv[5:]}, nil
+}
+
+// ShimMain must be called first in main, and in TestMain of tests that use [Command.Contain]. It returns at once unless
+// this process was started as the shim; then it never returns.
+func ShimMain() {
+	if len(os.Args) == 0 || os.Args[0] != shimName {
+		shimReady.Store(true)
+		return
+	}
+	line, err := parseShimLine(os.Args)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s is started by hermesd only: %v\n", shimName, err)
+		os.Exit(2)
+	}
+	runShim(line)
+}
+
+// runShim starts the program, passes signals on, and ends with the program, when the daemon has died, or when the daemon
+// closes the lifeline; in each case everything below it is killed and reaped first.
+func runShim(line *shimLine) {
+	runtime.LockOSThread() // the program's parent-death signal is bound to this thread
+	report := os.NewFile(uintptr(line.report), "report")
+	lifeline := os.NewFile(uintptr(line.lifeline), "lifeline")
+	unix.CloseOnExec(line.report)
+	unix.CloseOnExec(line.lifeline)
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
+	unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) //nolint:errcheck // cannot fail; Linux 3.4
+	if os.Getpid() == 1 {
+		showOwnProcesses()
+	}
+
+	files := make([]uintptr, line.lifeline, line.lifeline+1)
+	for fd := range files {
+		files[fd] = uintptr(fd)
+	}
+	if line.pass {
+		files = append(files, lifeline.Fd())
+	}
+	pid, err := syscall.ForkExec(line.path, append([]string{line.path}, line.args...), &syscall.ProcAttr{
+		Env: os.Environ(), Files: files,
+		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	})
+	if err != nil {
+		errno, _ := err.(syscall.Errno)
+		fmt.Fprintf(report, "failed %d %s\n", int(errno), line.path)
+		os.Exit(126)
+	}
+	letGo(line.lifeline)
+	fmt.Fprintln(report, "started")
+
+	go func() {
+		for s := range signals {
+			syscall.Kill(-pid, s.(syscall.Signal)) //nolint:errcheck // it may have ended
+		}
+	}()
+	go func() {
+		var b [1]byte
+		lifeline.Read(b[:]) //nolint:errcheck // whatever ends the wait, the daemon has let go
+		fmt.Fprintln(report, formatExit(Exit{Code: -1, Signal: "SIGKILL"}))
+		sweep(pid)
+	}()
+
+	for {
+		var ws syscall.WaitStatus
+		got, err := syscall.Wait4(-1, &ws, 0, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			os.Exit(0) // no child is left
+		case got == pid:
+			fmt.Fprintln(report, formatExit(exitOf(ws)))
+			sweep(pid)
+		}
+	}
+}
+
+// letGo drops the program's standard streams and extra files, so that they are the program's alone.
+func letGo(n int) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	for fd := range n {
+		if err == nil && fd < 3 {
+			unix.Dup3(int(null.Fd()), fd, 0) //nolint:errcheck // at worst the descriptor stays open
+			continue
+		}
+		unix.Close(fd) //nolint:errcheck // as above
+	}
+}
+
+// showOwnProcesses makes /proc show the namespace's own processes. Without it /proc/self still works, so failing is no
+// reason to stop.
+func showOwnProcesses() {
+	if unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "") == nil {
+		unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "") //nolint:errcheck // see above
+	}
+}
+
+// sweep kills the program's group and everything that was handed to the shim when its parent ended, until nothing is left;
+// the main loop reaps.
+func sweep(pid int) {
+	syscall.Kill(-pid, syscall.SIGKILL) //nolint:errcheck // the group may be empty
+	for {
+		lists, err := filepath.Glob("/proc/self/task/*/children")
+		if err != nil {
+			os.Exit(0)
+		}
+		found := false
+		for _, list := range lists {
+			text, err := os.ReadFile(list)
+			if err != nil {
+				continue
+			}
+			for _, field := range strings.Fields(string(text)) {
+				if child, err := strconv.Atoi(field); err == nil {
+					found = true
+					syscall.Kill(child, syscall.SIGKILL) //nolint:errcheck // it may have ended
+				}
+			}
+		}
+		if !found {
+			os.Exit(0)
+		}
+		for { // reap what is dead, wait for one more
+			if _, err := syscall.Wait4(-1, nil, 0, nil); err != syscall.EINTR {
+				break
+			}
+		}
+	}
+}
+
+// readReport reads one line of the shim.
+func readReport(f *os.File) (string, error) {
+	line, err := bufio.NewReaderSize(oneByte{f}, 16).ReadString('\n')
+	return strings.TrimSuffix(line, "\n"), err
+}
+
+// oneByte keeps a buffered reader from taking more than the line it is asked for.
+type oneByte struct{ f *os.File }
+
+func (r oneByte) Read(b []byte) (int, error) { return r.f.Read(b[:1]) }
+
+func parseFailure(word string) (errno syscall.Errno, path string, ok bool) {
+	rest, ok := strings.CutPrefix(word, "failed ")
+	if !ok {
+		return 0, "", false
+	}
+	number, path, _ := strings.Cut(rest, " ")
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return syscall.EINVAL, path, true
+	}
+	return syscall.Errno(n), path, true
+}
+
+func formatExit(e Exit) string { return fmt.Sprintf("exit %d %s", e.Code, e.Signal) }
+
+func parseExit(word string) Exit {
+	exit := Exit{Code: -1}
+	if n, err := fmt.Sscanf(word, "exit %d %s", &exit.Code, &exit.Signal); n == 0 && err != nil {
+		return Exit{Code: -1}
+	}
+	return exit
+}

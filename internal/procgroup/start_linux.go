@@ -1,0 +1,224 @@
+package procgroup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// shimKill is how long the subreaper shim gets to kill everything below it before it is killed itself.
+const shimKill = 500 * time.Millisecond
+
+// start starts the program from a goroutine that keeps its thread until the program is reaped: the kernel sends the
+// parent-death signal when the thread that started a child ends, not when its process does.
+func start(cmd *Command) (*Process, error) {
+	p := &Process{done: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.launch(cmd)
+		started <- err
+		if err == nil {
+			p.watch()
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *Process) launch(cmd *Command) error {
+	ends, err := openPipes(cmd.WantStdin)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", cmd.Path, err)
+	}
+	defer ends.closeChild()
+	if cmd.Contain && shimReady.Load() {
+		err = p.launchShim(cmd, ends)
+	} else {
+		err = p.launchDirect(cmd, ends)
+	}
+	if err != nil {
+		ends.closeAll()
+		return err
+	}
+	p.stdout, p.stderr, p.lifeline = ends.stdout, ends.stderr, ends.lifeline
+	if ends.stdin != nil {
+		p.stdin = ends.stdin
+	}
+	return nil
+}
+
+func (p *Process) launchDirect(cmd *Command, ends *pipes) error {
+	files, env := append(ends.child, cmd.ExtraFiles...), cmd.Env
+	if cmd.Lifeline {
+		env = append(env[:len(env):len(env)], LifelineEnv+"="+strconv.Itoa(len(files)))
+		files = append(files, ends.lifelineRead)
+	}
+	leader, err := os.StartProcess(cmd.Path, append([]string{cmd.Path}, cmd.Args...), &os.ProcAttr{
+		Dir: cmd.Dir, Env: env, Files: files,
+		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	})
+	if err != nil {
+		return fmt.Errorf("start program: %w", err)
+	}
+	p.leader, p.pid, p.containment = leader, leader.Pid, ContainedByGroup
+	return nil
+}
+
+// launchShim starts the shim, in namespaces of its own if the machine allows that, and waits until the shim has started
+// the program.
+func (p *Process) launchShim(cmd *Command, ends *pipes) error {
+	reports, report, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("start %s: %w", cmd.Path, err)
+	}
+	defer report.Close() //nolint:errcheck // the shim has its own
+	files, env := append(ends.child, cmd.ExtraFiles...), cmd.Env
+	if cmd.Lifeline {
+		env = append(env[:len(env):len(env)], LifelineEnv+"="+strconv.Itoa(len(files)))
+	}
+	line := shimLine{lifeline: len(files), report: len(files) + 1, pass: cmd.Lifeline, path: cmd.Path, args: cmd.Args}
+	attr := &os.ProcAttr{
+		Dir: cmd.Dir, Env: env, Files: append(files, ends.lifelineRead, report),
+		Sys: &syscall.SysProcAttr{
+			Setpgid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS,
+		},
+	}
+	leader, err := (*os.Process)(nil), error(syscall.EPERM)
+	if !cmd.noNamespace {
+		p.containment = ContainedByNamespace
+		leader, err = os.StartProcess("/proc/self/exe", line.argv(), attr)
+	}
+	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOSPC) {
+		p.containment = ContainedBySubreaper
+		// No parent-death signal: the shim sees the lifeline end and must live to kill what is below it.
+		attr.Sys.Cloneflags, attr.Sys.Pdeathsig = 0, 0
+		leader, err = os.StartProcess("/proc/self/exe", line.argv(), attr)
+	}
+	if err != nil {
+		reports.Close() //nolint:errcheck // nothing was written
+		return fmt.Errorf("start shim for %s: %w", cmd.Path, err)
+	}
+	report.Close() //nolint:errcheck // so that the shim's death is the pipe's end
+	p.leader, p.status = leader, reports
+	if err := p.awaitProgram(); err != nil {
+		syscall.Kill(leader.Pid, syscall.SIGKILL) //nolint:errcheck // it may be gone, and is reaped below
+		leader.Wait()                             //nolint:errcheck // reaped only for its own sake
+		reports.Close()                           //nolint:errcheck // read to its end
+		return fmt.Errorf("start program: %w", err)
+	}
+	return nil
+}
+
+// awaitProgram reads the shim's first report and finds the program's process id as this side sees it.
+func (p *Process) awaitProgram() error {
+	word, err := readReport(p.status)
+	if err != nil {
+		return fmt.Errorf("the shim ended early: %w", err)
+	}
+	if failed, text, ok := parseFailure(word); ok {
+		return &os.PathError{Op: "exec", Path: text, Err: failed}
+	}
+	p.pid = firstChild(p.leader.Pid)
+	return nil
+}
+
+// firstChild is the one process that the shim started; the shim itself if that has ended already.
+func firstChild(shim int) int {
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", shim))
+	if err != nil {
+		return shim
+	}
+	for _, list := range lists {
+		text, err := os.ReadFile(list)
+		if err != nil {
+			continue
+		}
+		if fields := strings.Fields(string(text)); len(fields) > 0 {
+			if pid, err := strconv.Atoi(fields[0]); err == nil {
+				return pid
+			}
+		}
+	}
+	return shim
+}
+
+// watch waits for the leader without reaping it, so that its process id, which is also the group's, still belongs to it
+// when the group is killed.
+func (p *Process) watch() {
+	for {
+		err := unix.Waitid(unix.P_PID, p.leader.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	syscall.Kill(-p.leader.Pid, syscall.SIGKILL) //nolint:errcheck // no such group: nobody is left
+	p.mu.Lock()
+	p.reaped = true
+	p.mu.Unlock()
+	state, err := p.leader.Wait()
+	exit := Exit{Code: -1}
+	if err == nil {
+		exit = exitOf(state.Sys().(syscall.WaitStatus))
+	}
+	if p.status != nil {
+		if word, err := readReport(p.status); err == nil {
+			exit = parseExit(word)
+		}
+	}
+	p.ended(exit)
+}
+
+func exitOf(ws syscall.WaitStatus) Exit {
+	if ws.Signaled() {
+		return Exit{Code: -1, Signal: unix.SignalName(ws.Signal())}
+	}
+	return Exit{Code: ws.ExitStatus()}
+}
+
+// terminate asks the program's group to end. The shim passes the signal on.
+func (p *Process) terminate() {
+	if p.status != nil {
+		p.signal(p.leader.Pid, syscall.SIGTERM)
+		return
+	}
+	p.signal(-p.leader.Pid, syscall.SIGTERM)
+}
+
+// kill ends everything. Killing the first process of a namespace ends the namespace; the subreaper shim must do it itself,
+// since only it can find those that left the group.
+func (p *Process) kill() {
+	if p.containment != ContainedBySubreaper {
+		p.signal(-p.leader.Pid, syscall.SIGKILL)
+		return
+	}
+	p.signal(p.leader.Pid, syscall.SIGCONT)
+	p.lifeline.Close() //nolint:errcheck // closing is the message
+	timer := time.NewTimer(shimKill)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+	case <-timer.C:
+		p.signal(-p.leader.Pid, syscall.SIGKILL)
+	}
+}
+
+// signal sends to a process or group as long as the leader's number cannot be somebody else's.
+func (p *Process) signal(pid int, sig syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.reaped {
+		syscall.Kill(pid, sig) //nolint:errcheck // it may have ended in the meantime
+	}
+}

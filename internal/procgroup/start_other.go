@@ -1,0 +1,54 @@
+//go:build !linux
+
+package procgroup
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+)
+
+// start runs the program without a group: other systems get no more than the process itself, and a lifeline.
+func start(cmd *Command) (*Process, error) {
+	ends, err := openPipes(cmd.WantStdin)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
+	}
+	defer ends.closeChild()
+	files, env := append(ends.child, cmd.ExtraFiles...), cmd.Env
+	if cmd.Lifeline {
+		env = append(env[:len(env):len(env)], LifelineEnv+"="+strconv.Itoa(len(files)))
+		files = append(files, ends.lifelineRead)
+	}
+	leader, err := os.StartProcess(cmd.Path, append([]string{cmd.Path}, cmd.Args...), &os.ProcAttr{Dir: cmd.Dir, Env: env, Files: files})
+	if err != nil {
+		ends.closeAll()
+		return nil, fmt.Errorf("start program: %w", err)
+	}
+	p := &Process{
+		leader: leader, pid: leader.Pid, containment: ContainedByGroup,
+		stdout: ends.stdout, stderr: ends.stderr, lifeline: ends.lifeline, done: make(chan struct{}),
+	}
+	if ends.stdin != nil {
+		p.stdin = ends.stdin
+	}
+	go func() {
+		exit := Exit{Code: -1}
+		if state, err := leader.Wait(); err == nil {
+			exit.Code = state.ExitCode()
+		}
+		p.ended(exit)
+	}()
+	return p, nil
+}
+
+func (p *Process) terminate() {
+	p.leader.Signal(os.Interrupt) //nolint:errcheck // not every system has it; the kill follows
+}
+
+func (p *Process) kill() {
+	p.leader.Kill() //nolint:errcheck // it may have ended
+}
+
+// ShimMain does nothing: only Linux has the shim.
+func ShimMain() {}
