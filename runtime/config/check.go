@@ -25,25 +25,24 @@ var (
 const maxSocketPath = 103
 
 func (t *ToolSearch) check(s *scope) {
-	if t.SearchDefaultLimit > t.MaxSearchLimit {
+	if t.SearchDefaultLimit > t.MaxSearchLimit && !s.failed["max_search_limit"] {
 		s.errorf("search_default_limit", "Invalid value for search_default_limit",
 			"search_default_limit must be a whole number from 1 to max_search_limit, which is %d. It is %d.", t.MaxSearchLimit, t.SearchDefaultLimit)
 	}
-	standard := map[string]string{BridgeSearch: "tool_search", BridgeDescribe: "tool_describe", BridgeCall: "tool_call"}
+	bridge := []string{BridgeSearch, BridgeDescribe, BridgeCall}
+	owner := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(t.Names)) {
-		switch name := t.Names[key]; {
-		case standard[key] == "":
-			s.errorf("names", "Unknown bridge tool", "names has no %q. %s", key, suggestion(key, slices.Sorted(maps.Keys(standard))))
+		name := t.Names[key]
+		switch {
+		case !slices.Contains(bridge, key):
+			s.errorf("names", "Unknown bridge tool", "names has no %q. %s", key, suggestion(key, bridge))
 		case !toolNamePattern.MatchString(name):
 			s.errorf("names", "Invalid tool name", "%q is no tool name: 1 to 64 letters, digits, \"_\" and \"-\".", name)
-		default:
-			standard[key] = name
+		case owner[name] != "":
+			s.errorf("names", "Bridge tools with one name", "%s and %s are both named %q.", owner[name], key, name)
 		}
+		owner[name] = key
 	}
-	if standard[BridgeSearch] == standard[BridgeCall] || standard[BridgeSearch] == standard[BridgeDescribe] || standard[BridgeDescribe] == standard[BridgeCall] {
-		s.errorf("names", "Bridge tools with one name", "The three bridge tools need three names.")
-	}
-	t.Names = standard
 }
 
 func (t *ToolSearch) turn(on bool) {
@@ -54,7 +53,6 @@ func (t *ToolSearch) turn(on bool) {
 
 func (a *Agent) start(c *Config) {
 	a.ToolSearch, a.Guard = c.Tools.ToolSearch, c.Guard
-	a.ToolSearch.Names = maps.Clone(c.Tools.ToolSearch.Names)
 }
 
 func (a *Agent) check(s *scope) {

@@ -56,7 +56,7 @@ type Secret struct {
 	// Ref is the argument of secret(…) such as "env:GITHUB_TOKEN"; empty for a text that was computed from a secret and
 	// does not contain it literally.
 	Ref string
-	// Value is the plain text; never empty.
+	// Value is the plain text; never empty. Values of less than 4 bytes are masked only where they are a whole text.
 	Value string
 }
 

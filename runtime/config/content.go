@@ -50,13 +50,16 @@ func (d *decoder) unknownName(fields []field, diag *hcl.Diagnostic, s *scope) {
 	if s.what != "" {
 		where = "in " + s.what
 	}
-	var known []string
+	var known, alike []string
 	for i := range fields {
 		f := &fields[i]
 		if f.label != "" {
 			continue
 		}
 		known = append(known, f.name)
+		if kind == "key" || f.block() != nil || f.free() {
+			alike = append(alike, f.name)
+		}
 		if f.name != name {
 			continue
 		}
@@ -67,8 +70,11 @@ func (d *decoder) unknownName(fields []field, diag *hcl.Diagnostic, s *scope) {
 		d.fault(*diag.Subject, fmt.Sprintf("Not a %s: %q", kind, name), detail)
 		return
 	}
-	d.fault(*diag.Subject, fmt.Sprintf("Unknown %s %q", kind, name),
-		fmt.Sprintf("There is no %s %q %s. %s", kind, name, where, suggestion(name, known)))
+	advice := suggestion(name, alike)
+	if nearest(name, known) != "" {
+		advice = suggestion(name, known)
+	}
+	d.fault(*diag.Subject, fmt.Sprintf("Unknown %s %q", kind, name), fmt.Sprintf("There is no %s %q %s. %s", kind, name, where, advice))
 }
 
 func (f *field) header() string {
@@ -139,7 +145,7 @@ type switchable interface{ turn(on bool) }
 func (d *decoder) applyShorthand(f *field, target reflect.Value, attr *hcl.Attribute, blocks hcl.Blocks) {
 	if len(blocks) > 0 {
 		d.fault(attr.NameRange, fmt.Sprintf("%s is written twice", f.name),
-			fmt.Sprintf("There is a block %s at %s, too. Keep one of them.", f.name, blocks[0].DefRange))
+			fmt.Sprintf("There is a block %s at %s, too. Keep one of them.", f.name, position(blocks[0].DefRange)))
 		return
 	}
 	var on bool

@@ -30,10 +30,11 @@ type decoder struct {
 // scope is one block while it is decoded and checked.
 type scope struct {
 	*decoder
-	what  string // how messages call it: `plugin "files"`
-	at    hcl.Range
-	label hcl.Range
-	attrs hcl.Attributes
+	what   string // how messages call it: `plugin "files"`
+	at     hcl.Range
+	label  hcl.Range
+	attrs  hcl.Attributes
+	failed map[string]bool // keys whose value was refused already
 }
 
 // checker is a block with rules beyond one key's own.
@@ -45,8 +46,11 @@ type starter interface{ start(*Config) }
 // written says whether a key is in the file.
 func (s *scope) written(key string) bool { return s.attrs[key] != nil }
 
-// errorf reports a fault of a key: at its value, or at the block's header when it is not written.
+// errorf reports a fault of a key: at its value, or at the block's header when it is not written. One fault a key is enough.
 func (s *scope) errorf(key, summary, format string, args ...any) {
+	if s.failed[key] {
+		return
+	}
 	at := s.at
 	if attr := s.attrs[key]; attr != nil {
 		at = attr.Expr.Range()
@@ -55,19 +59,27 @@ func (s *scope) errorf(key, summary, format string, args ...any) {
 }
 
 func (d *decoder) fault(at hcl.Range, summary, detail string) {
-	d.diags = d.diags.Append(&hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: detail, Subject: at.Ptr()})
+	d.report(hcl.DiagError, at, summary, detail)
 }
 
-func (d *decoder) warn(at hcl.Range, summary, detail string) {
-	d.diags = d.diags.Append(&hcl.Diagnostic{Severity: hcl.DiagWarning, Summary: summary, Detail: detail, Subject: at.Ptr()})
+// report adds a finding; the zero Range is for those that have no place in a file.
+func (d *decoder) report(severity hcl.DiagnosticSeverity, at hcl.Range, summary, detail string) {
+	diag := &hcl.Diagnostic{Severity: severity, Summary: summary, Detail: detail}
+	if at.Filename != "" {
+		diag.Subject = at.Ptr()
+	}
+	d.diags = d.diags.Append(diag)
 }
+
+// position is where a range starts.
+func position(at hcl.Range) Position { return Position{File: at.Filename, Line: at.Start.Line} }
 
 // body decodes one block's content into a struct. With inherit, keys that are not written keep their values.
 func (d *decoder) body(into reflect.Value, body hcl.Body, s *scope, inherit bool) {
 	fields := fieldsOf(into.Type())
 	short, body := d.shorthand(fields, body)
 	content := d.content(fields, body, s)
-	s.attrs = content.Attributes
+	s.attrs, s.failed = content.Attributes, map[string]bool{}
 	byType := content.Blocks.ByType()
 	for i := range fields {
 		f := &fields[i]
@@ -101,7 +113,7 @@ func (d *decoder) single(blocks hcl.Blocks) *hcl.Block {
 	}
 	for _, again := range blocks[1:] {
 		d.fault(again.DefRange, fmt.Sprintf("Second %s block", again.Type),
-			fmt.Sprintf("The first one is at %s. Move its keys there.", blocks[0].DefRange))
+			fmt.Sprintf("The first one is at %s. Move its keys there.", position(blocks[0].DefRange)))
 	}
 	return blocks[0]
 }
@@ -156,12 +168,12 @@ func (d *decoder) labelledBlocks(f *field, target reflect.Value, blocks hcl.Bloc
 		label := block.Labels[0]
 		s := &scope{decoder: d, what: fmt.Sprintf("%s %q", f.name, label), at: block.DefRange, label: block.LabelRanges[0]}
 		if first, ok := seen[label]; ok {
-			d.fault(s.label, fmt.Sprintf("Duplicate %s %q", f.name, label), fmt.Sprintf("The first one is at %s.", first))
+			d.fault(s.label, fmt.Sprintf("Duplicate %s %q", f.name, label), fmt.Sprintf("The first one is at %s.", position(first)))
 			continue
 		}
 		seen[label] = block.DefRange
 		item := reflect.New(f.block()).Elem()
-		item.FieldByName("Pos").Set(reflect.ValueOf(Position{File: block.DefRange.Filename, Line: block.DefRange.Start.Line}))
+		item.FieldByName("Pos").Set(reflect.ValueOf(position(block.DefRange)))
 		if b, ok := item.Addr().Interface().(starter); ok {
 			b.start(d.cfg)
 		}
@@ -204,37 +216,43 @@ func (d *decoder) setLabel(item reflect.Value, label string, s *scope) {
 const maxTextLabel = 200
 
 func (d *decoder) attribute(f *field, target reflect.Value, s *scope, inherit bool) {
+	if def := f.defaultValue(); !inherit && !def.IsNull() {
+		d.set(f, target, def)
+	}
 	attr := s.attrs[f.name]
 	if attr == nil {
 		if f.required {
 			d.fault(s.at, fmt.Sprintf("Missing key %q", f.name), fmt.Sprintf("%s needs %s: %s.", s.what, f.name, f.wants()))
 		}
-		if def := f.defaultValue(); !inherit && !def.IsNull() {
-			d.set(f, target, def)
-		}
 		return
 	}
+	before := len(d.diags)
 	if f.typ == expressionType {
 		d.condition(target, attr)
-		return
+	} else {
+		d.evaluate(f, target, attr)
 	}
+	if d.diags[before:].HasErrors() {
+		s.failed[f.name] = true
+	}
+}
+
+// evaluate stores the value of an attribute; null counts as not written.
+func (d *decoder) evaluate(f *field, target reflect.Value, attr *hcl.Attribute) {
 	value, diags := attr.Expr.Value(d.ctx)
 	if diags.HasErrors() {
 		d.diags = append(d.diags, d.explainWord(f, attr, diags)...)
 		return
 	}
-	if value.IsNull() {
-		value = f.defaultValue()
-		if inherit || value.IsNull() {
-			return
-		}
-	}
 	if !value.IsWhollyKnown() {
 		d.fault(attr.Expr.Range(), "Invalid value for "+f.name, "The value cannot be known when the configuration is read.")
 		return
 	}
+	if value.IsNull() {
+		return
+	}
 	if f.secret && !value.IsMarked() {
-		d.warn(attr.Expr.Range(), "Secret in the configuration file",
+		d.report(hcl.DiagWarning, attr.Expr.Range(), "Secret in the configuration file",
 			fmt.Sprintf(`%s is readable for everyone who may read this file. Write secret("env:NAME"), secret("file:PATH") or secret("credential:NAME") instead.`, f.name))
 		value = value.Mark(secretMark{})
 	}

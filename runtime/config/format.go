@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 )
 
@@ -24,7 +23,7 @@ func Format(path string, src []byte) ([]byte, Diagnostics) {
 	}
 	var out bytes.Buffer
 	if err := json.Indent(&out, bytes.TrimSpace(src), "", "  "); err != nil {
-		l.diags = l.diags.Append(&hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Invalid JSON", Detail: fmt.Sprintf("%s: %s.", path, err)})
+		l.trouble("Invalid JSON", fmt.Errorf("%s: %w", path, err))
 		return nil, newDiagnostics(l.diags, l.files, l.order, l.secrets.mask)
 	}
 	out.WriteByte('\n')

@@ -35,19 +35,25 @@ func (s *secretSet) addDerived(text string) {
 	}
 }
 
-// mask hides every secret in a text, the longest first, so that one which contains another is hidden whole.
 func (s *secretSet) mask(text string) string { return maskSecrets(s.list, text) }
 
+// maskSecrets hides every secret in a text, the longest first, so that one which contains another is hidden whole.
 func maskSecrets(secrets []Secret, text string) string {
 	byLength := slices.Clone(secrets)
 	slices.SortStableFunc(byLength, func(a, b Secret) int { return len(b.Value) - len(a.Value) })
 	for _, secret := range byLength {
+		if len(secret.Value) < minMasked && secret.Value != text {
+			continue
+		}
 		text = strings.ReplaceAll(text, secret.Value, masked)
 	}
 	return text
 }
 
 const masked = "***"
+
+// minMasked is the length in bytes from which a secret is masked inside texts; shorter ones stand in half of all words.
+const minMasked = 4
 
 // functions are what expressions may call.
 func (d *decoder) functions(env *Environment) map[string]function.Function {

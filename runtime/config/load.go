@@ -67,7 +67,7 @@ func newLoader(path string, env *Environment) *loader {
 }
 
 func (l *loader) trouble(summary string, err error) {
-	l.diags = l.diags.Append(&hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: cause(err).Error() + "."})
+	l.fault(hcl.Range{}, summary, cause(err).Error()+".")
 }
 
 func (l *loader) read(path string, env *Environment) {
@@ -112,11 +112,7 @@ func (l *loader) finish(env *Environment) (*Config, Diagnostics) {
 	if !l.diags.HasErrors() {
 		top := &scope{decoder: l.decoder}
 		l.scopes[""] = top
-		body := hcl.MergeBodies(l.bodies)
-		if len(l.bodies) > 0 {
-			top.at = body.MissingItemRange()
-		}
-		l.body(reflect.ValueOf(cfg).Elem(), body, top, false)
+		l.body(reflect.ValueOf(cfg).Elem(), hcl.MergeBodies(l.bodies), top, false)
 		l.complete(env)
 		l.crossCheck(env)
 	}

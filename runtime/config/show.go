@@ -142,14 +142,19 @@ func freeValue(v any) any {
 	return v
 }
 
+// writeHCL writes a block's keys and below them its blocks.
 func (c *Config) writeHCL(body *hclwrite.Body, list []member) {
-	for i, m := range list {
-		b, ok := m.value.(block)
-		if !ok {
+	for _, m := range list {
+		if _, isBlock := m.value.(block); !isBlock {
 			body.SetAttributeRaw(m.key, c.tokens(m.value))
+		}
+	}
+	for _, m := range list {
+		b, isBlock := m.value.(block)
+		if !isBlock {
 			continue
 		}
-		if i > 0 {
+		if len(body.Attributes())+len(body.Blocks()) > 0 {
 			body.AppendNewline()
 		}
 		var labels []string

@@ -43,9 +43,11 @@ type ToolSearch struct {
 	DirectCall string `key:"direct_call" default:"run" in:"run|explain"`
 	// Learn lets tools that were called after a search rank higher for similar ones.
 	Learn bool `key:"learn" default:"false"`
-	// Names renames the bridge tools: keys search, describe, call. After loading it holds all three.
+	// Names renames the bridge tools: keys search, describe, call. After loading it holds all three; an agent's names are
+	// laid over these.
 	Names map[string]string `key:"names" default:"{ search = \"tool_search\", describe = \"tool_describe\", call = \"tool_call\" }"`
-	// Synonyms are words that a search treats alike, such as { ticket = ["issue", "bug"] }.
+	// Synonyms are words that a search treats alike, such as { ticket = ["issue", "bug"] }; an
+	// agent's are added to these.
 	Synonyms map[string][]string `key:"synonyms"`
 }
 

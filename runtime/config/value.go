@@ -135,6 +135,9 @@ func (d *decoder) setMap(f *field, into reflect.Value, value cty.Value) string {
 		return wrong
 	}
 	result := reflect.MakeMap(into.Type())
+	for _, key := range into.MapKeys() { // defaults and inherited ones stay unless the value names them
+		result.SetMapIndex(key, into.MapIndex(key))
+	}
 	for key, item := range plain.Elements() {
 		name := key.AsString()
 		item = item.WithMarks(marks)
