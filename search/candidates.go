@@ -8,14 +8,18 @@ import (
 	index "github.com/blevesearch/bleve_index_api"
 )
 
-// maxCandidates is how many documents of the base are ranked.
-const maxCandidates = 500
+const (
+	maxCandidates = 500  // documents of the base that are ranked; up to twice as many when that saves reading common terms
+	commonTerm    = 1000 // documents from which on it is worth asking whether a term's postings must be read
+	typicalShare  = .6   // share of its worth that a term adds to the score of a document it is prominent in
+)
 
 // candidateSet collects what the base's postings say, document by document.
 type candidateSet struct {
 	score   []float32 // by place in the base
 	touched []uint32
 	out     []uint32 // places in the corpus
+	heap    []float32
 	doc     index.TermFieldDoc
 }
 
@@ -49,10 +53,18 @@ func (r *run) fromBase(b *base) ([]uint32, error) {
 	slices.SortFunc(terms, func(a, b candidateTerm) int {
 		return cmp.Or(cmp.Compare(b.worth, a.worth), cmp.Compare(a.term, b.term))
 	})
+	rest := float32(0) // what the terms not yet read can add to a score
 	for _, t := range terms {
+		rest += t.worth * typicalShare
+	}
+	for _, t := range terms {
+		if t.df >= commonTerm && len(set.touched) >= maxCandidates && set.enough(rest) {
+			break
+		}
 		if err := r.addPostings(b, t); err != nil {
 			return nil, err
 		}
+		rest -= t.worth * typicalShare
 	}
 	for _, ref := range b.names.find(r.q.hash) {
 		if ord := c.ordinal[ref.doc]; ord >= 0 && r.scope.contains(uint32(ord)) {
@@ -60,11 +72,8 @@ func (r *run) fromBase(b *base) ([]uint32, error) {
 			set.score[ref.doc] = 0
 		}
 	}
-	best := set.best(maxCandidates)
-	for _, d := range best {
-		if set.score[d] > 0 {
-			set.out = append(set.out, uint32(c.ordinal[d]))
-		}
+	for _, d := range set.choose(rest) {
+		set.out = append(set.out, uint32(c.ordinal[d]))
 	}
 	return set.out, nil
 }
@@ -97,13 +106,70 @@ func (r *run) addPostings(b *base, t candidateTerm) error {
 	}
 }
 
-// best returns the n touched documents with the highest scores, in no order; equal scores go by place.
-func (s *candidateSet) best(n int) []uint32 {
-	if len(s.touched) <= n {
-		return s.touched
+// floor returns the score of the last document that is among the best maxCandidates, or 0 if there are fewer.
+func (s *candidateSet) floor() float32 {
+	if len(s.touched) < maxCandidates {
+		return 0
 	}
-	slices.SortFunc(s.touched, func(a, b uint32) int {
-		return cmp.Or(cmp.Compare(s.score[b], s.score[a]), cmp.Compare(a, b))
+	// A heap of the best scores with the smallest on top.
+	h := s.heap[:0]
+	for _, d := range s.touched {
+		v := s.score[d]
+		switch {
+		case len(h) < maxCandidates:
+			h = append(h, v)
+			for i := len(h) - 1; i > 0 && h[i] < h[(i-1)/2]; i = (i - 1) / 2 {
+				h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
+			}
+		case v > h[0]:
+			h[0] = v
+			for i := 0; ; {
+				child := 2*i + 1
+				if child+1 < len(h) && h[child+1] < h[child] {
+					child++
+				}
+				if child >= len(h) || h[i] <= h[child] {
+					break
+				}
+				h[i], h[child] = h[child], h[i]
+				i = child
+			}
+		}
+	}
+	s.heap = h
+	return h[0]
+}
+
+// choose returns the documents that may be among the best when rest can still be added to any score. Of more than
+// twice maxCandidates it keeps the best, equal ones by place.
+func (s *candidateSet) choose(rest float32) []uint32 {
+	floor := s.floor() - max(rest, 0)
+	s.touched = slices.DeleteFunc(s.touched, func(d uint32) bool {
+		if s.score[d] > 0 && s.score[d] >= floor {
+			return false
+		}
+		s.score[d] = 0
+		return true
 	})
-	return s.touched[:n]
+	if len(s.touched) > 2*maxCandidates {
+		slices.SortFunc(s.touched, func(a, b uint32) int { return cmp.Or(cmp.Compare(s.score[b], s.score[a]), cmp.Compare(a, b)) })
+		return s.touched[:2*maxCandidates]
+	}
+	return s.touched
+}
+
+// enough reports whether the terms not yet read cannot bring a document in that none of the others has, and leave few
+// enough documents to be told apart by the forward index.
+func (s *candidateSet) enough(rest float32) bool {
+	floor := s.floor()
+	if rest >= floor {
+		return false
+	}
+	n := 0
+	for _, d := range s.touched {
+		if s.score[d] >= floor-rest {
+			n++
+		}
+	}
+	return n <= 2*maxCandidates
 }

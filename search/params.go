@@ -14,7 +14,7 @@ type params struct {
 	nameShare             float32 // for a tool's own name being asked for whole
 	verbSame, verbOther   float32
 	source, pair          float32
-	coverage              float64 // exponent of the met share of the query
+	coverage              float32 // exponent of the met share of the query
 	weakLine, weakPerWord float32 // confidence below which an answer is weak, and its fall for each word beyond four
 	weakFloor             float32
 	nameGrade             [gradeExact + 1]float32 // factor for near-exact names; exact ones rank first anyway

@@ -143,7 +143,7 @@ func (r *run) secondPass(c *candidate) {
 			c.second.pair += p.pair
 		}
 	}
-	c.second.coverage = float32(math.Pow(float64(c.met), p.coverage))
+	c.second.coverage = float32(math.Pow(float64(c.met), float64(p.coverage)))
 	c.score = c.first * (1 + c.second.name + c.second.verb + c.second.source + c.second.pair) * c.second.coverage * p.nameGrade[c.grade]
 	if r.usage != nil {
 		c.second.usage = r.usage(e.name)
