@@ -1,0 +1,178 @@
+package catalog
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hermesd/hermesd/policy"
+	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+const (
+	maxGiven       = 256 // bytes of a name that are looked at; no full name is longer than tool.MaxName
+	maxSuggestions = 3
+)
+
+// Find returns the tool that an agent means by name: the exact name; else the only one whose name differs in case,
+// hyphens and spaces; else the only MCP tool whose name differs in the number of underscores (mcp_github_create_issue).
+//
+// The error is a *[tool.Error]: NotAvailable for a tool that was granted and cannot be used here, with the reason, and
+// UnknownTool for everything else, with near names under "did_you_mean". A tool that was never granted is like one that
+// does not exist.
+func (v *View) Find(name string) (*Entry, error) {
+	e, ok := find(v.granted, name)
+	if !ok {
+		e, ok = v.findFolded(name)
+	}
+	if !ok {
+		return nil, v.unknown(name)
+	}
+	if reason := v.unusable(e); reason != "" {
+		return nil, tool.Errorf(tool.NotAvailable, "%s is not available here, because %s; do not retry", e.Definition.Name, reason)
+	}
+	return e, nil
+}
+
+// Resolve is [View.Find] for those who run the tool.
+func (v *View) Resolve(name tool.Name) (*provider.Binding, error) {
+	e, err := v.Find(name)
+	if err != nil {
+		return nil, err
+	}
+	return &provider.Binding{Definition: e.Definition, Provider: e.Provider}, nil
+}
+
+// unusable returns why a granted tool cannot be used, for as long as the operator does nothing about it; "" if it can. A
+// provider that is down is no such reason: the call itself finds out.
+func (v *View) unusable(e *Entry) string {
+	if _, usable := find(v.listed, e.Definition.Name); !usable {
+		if by, yes := v.scope.Excluded(e.Definition); yes {
+			return fmt.Sprintf("the operator excludes %s for this agent", by)
+		}
+	}
+	if s := e.State(); s.Condition != Available && s.Condition != Unavailable {
+		return s.Reason
+	}
+	return ""
+}
+
+func (v *View) unknown(name string) *tool.Error {
+	near := v.Nearest(name, maxSuggestions)
+	if len(near) == 0 {
+		return tool.Errorf(tool.UnknownTool, "there is no tool named %q; search for what you need before you say that it is missing", clip(name))
+	}
+	return tool.Errorf(tool.UnknownTool, "there is no tool named %q; did you mean %s?", clip(name), strings.Join(near, ", ")).
+		With("did_you_mean", near)
+}
+
+// Nearest returns at most n names of usable tools that an agent may have meant: full names that end in "__" and the given
+// name, then the nearest by edit distance, of the full and of the own name.
+func (v *View) Nearest(name string, n int) []tool.Name {
+	if len(name) > maxGiven {
+		return nil
+	}
+	given := fold(name)
+	if given == "" {
+		return nil
+	}
+	type candidate struct {
+		name     tool.Name
+		distance int // -1: ends in the given name
+	}
+	var near []candidate
+	limit := max(1, len(given)/3)
+	for key, entries := range v.foldedIndex() {
+		d := -1
+		if !strings.HasSuffix(key, "__"+given) {
+			own := key[strings.LastIndex(key, "__")+1:]
+			d = min(policy.Distance(given, key, limit), policy.Distance(given, strings.TrimPrefix(own, "_"), limit))
+		}
+		if d > limit {
+			continue
+		}
+		for _, e := range entries {
+			if v.unusable(e) == "" {
+				near = append(near, candidate{e.Definition.Name, d})
+			}
+		}
+	}
+	slices.SortFunc(near, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.name, b.name))
+	})
+	var names []tool.Name
+	for _, c := range near[:min(n, len(near))] {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+func (v *View) findFolded(name string) (*Entry, bool) {
+	if len(name) > maxGiven {
+		return nil, false
+	}
+	key := fold(name)
+	if e, ok := v.only(v.foldedIndex()[key]); ok {
+		return e, true
+	}
+	return v.only(v.flatMCP[flatten(key)])
+}
+
+// only returns the single entry that can be meant: the only usable one, else the only one at all.
+func (v *View) only(list []*Entry) (*Entry, bool) {
+	if len(list) == 1 {
+		return list[0], true
+	}
+	usable := slices.DeleteFunc(slices.Clone(list), func(e *Entry) bool { return v.unusable(e) != "" })
+	if len(usable) == 1 {
+		return usable[0], true
+	}
+	return nil, false
+}
+
+// foldedIndex is made when the first inexact name comes: most agents never send one.
+func (v *View) foldedIndex() map[string][]*Entry {
+	v.fold.Do(func() {
+		v.folded = make(map[string][]*Entry, len(v.granted))
+		v.flatMCP = map[string][]*Entry{}
+		for _, e := range v.granted {
+			key := fold(e.Definition.Name)
+			v.folded[key] = append(v.folded[key], e)
+			if e.Definition.Source == tool.SourceMCP {
+				flat := flatten(key)
+				v.flatMCP[flat] = append(v.flatMCP[flat], e)
+			}
+		}
+	})
+	return v.folded
+}
+
+// fold removes the differences that models make by accident.
+func fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '-' || r == ' ':
+			return '_'
+		case 'A' <= r && r <= 'Z':
+			return r - 'A' + 'a'
+		}
+		return r
+	}, strings.TrimSpace(name))
+}
+
+// flatten makes every run of underscores a single one.
+func flatten(folded string) string {
+	for strings.Contains(folded, "__") {
+		folded = strings.ReplaceAll(folded, "__", "_")
+	}
+	return folded
+}
+
+func clip(name string) string {
+	if len(name) <= maxGiven {
+		return name
+	}
+	return strings.ToValidUTF8(name[:maxGiven], "") + "…"
+}
