@@ -75,9 +75,7 @@ func (p *Plugin) check(s *scope) {
 	if s.written("path") && p.Path == "" {
 		s.errorf("path", "Invalid value for path", "path must not be empty.")
 	}
-	if p.Command != nil && s.written("args") {
-		s.errorf("args", "args without path", "Write the arguments of command in its list.")
-	}
+	s.needs("path", "args")
 	s.command("command", p.Command)
 	s.digest("sha256", p.SHA256)
 	s.variables(p.Env, p.PassEnv)
@@ -88,17 +86,20 @@ func (m *MCPServer) check(s *scope) {
 	s.command("command", m.Command)
 	s.variables(m.Env, m.PassEnv)
 	s.address("url", m.URL, false)
-	only := map[string][]string{"command": {"cwd", "env", "pass_env", "isolation", "stop_grace", "idle_timeout"}, "url": {"headers"}}
-	for owner, keys := range only {
-		for _, key := range keys {
-			if s.written(key) && !s.written(owner) {
-				s.errorf(key, key+" without "+owner, "%s has a meaning only for a server with %s.", key, owner)
-			}
-		}
-	}
-	for name := range m.Headers {
+	s.needs("command", "cwd", "env", "pass_env")
+	s.needs("url", "headers")
+	for _, name := range slices.Sorted(maps.Keys(m.Headers)) {
 		if !toolNamePattern.MatchString(name) {
 			s.errorf("headers", "Invalid header name", "%q is no header name: letters, digits, \"-\" and \"_\".", name)
+		}
+	}
+}
+
+// needs refuses keys that mean nothing without another one.
+func (s *scope) needs(owner string, keys ...string) {
+	for _, key := range keys {
+		if s.written(key) && !s.written(owner) {
+			s.errorf(key, key+" without "+owner, "%s has a meaning only beside %s.", key, owner)
 		}
 	}
 }
@@ -160,9 +161,7 @@ func (h *Hook) check(s *scope) {
 	s.exactlyOne("exec", "webhook", "plugin")
 	s.command("exec", h.Exec)
 	s.address("webhook", h.Webhook, true)
-	if s.written("secret") && !s.written("webhook") {
-		s.errorf("secret", "secret without webhook", "secret signs the requests of a webhook.")
-	}
+	s.needs("webhook", "secret")
 	if h.OnError == "" {
 		h.OnError = "allow"
 		if h.On == "pre_call" {
@@ -173,6 +172,7 @@ func (h *Hook) check(s *scope) {
 
 func (a *Approvals) check(s *scope) {
 	s.address("webhook", a.Webhook, true)
+	s.needs("webhook", "secret")
 	if a.Wait > a.Timeout {
 		s.errorf("wait", "Invalid value for wait", "wait must not be longer than timeout, which is %s.", formatDuration(a.Timeout))
 	}

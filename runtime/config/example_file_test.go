@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -101,13 +100,4 @@ func fakeEnv(vars map[string]string) *config.Environment {
 	return &config.Environment{
 		Lookup: func(name string) (string, bool) { value, ok := all[name]; return value, ok },
 	}
-}
-
-func sortedKeys(list []config.Secret) []string {
-	var refs []string
-	for _, s := range list {
-		refs = append(refs, s.Ref)
-	}
-	slices.Sort(refs)
-	return refs
 }

@@ -238,6 +238,8 @@ func (d *decoder) setPrefix(f *field, into reflect.Value, value cty.Value) strin
 	if value.IsMarked() || value.IsNull() || value.Type() != cty.Bool {
 		return f.name + " must be " + f.wants() + "."
 	}
-	into.Set(reflect.ValueOf(Prefix{Set: value.True(), Text: d.owner}))
+	if value.True() {
+		into.Set(reflect.ValueOf(Prefix{Set: true, Text: d.owner}))
+	}
 	return ""
 }
