@@ -1,0 +1,194 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+// patience is how far away the next try may be for a caller to wait for it rather than to be told.
+const patience = 5 * time.Second
+
+// Acquire returns the running instance, after a start that it shares with all others who wait. release must be called
+// when the use ends. The error is a *tool.Error: [tool.ProviderStarting] if ctx ended first or the next try is too far
+// away, [tool.ProviderDown], [tool.ProviderQuarantined], [tool.ShuttingDown], or [tool.Cancelled].
+func (s *Supervisor[I]) Acquire(ctx context.Context) (inst I, release func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for waiting := false; ; {
+		if s.usable() {
+			l := s.life
+			l.users++
+			l.lastUse = time.Now()
+			return l.instance, sync.OnceFunc(func() { s.release(l) }), nil
+		}
+		if err := s.refusal(ctx); err != nil {
+			return inst, nil, err
+		}
+		if !waiting {
+			waiting = true
+			s.waiters++
+			defer func() { s.waiters-- }()
+			s.poke()
+		}
+		changed := s.changed
+		s.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		s.mu.Lock()
+	}
+}
+
+func (s *Supervisor[I]) release(l *life[I]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.users--
+	l.lastUse = time.Now()
+	if l.users == 0 && s.life != l {
+		s.poke() // it is waited for
+	}
+}
+
+// refusal is why waiting is of no use, or nil. The mutex is held.
+func (s *Supervisor[I]) refusal(ctx context.Context) error {
+	name := s.opts.Name
+	switch {
+	case s.closing:
+		return tool.Errorf(tool.ShuttingDown, "hermesd is stopping; the call was not sent")
+	case s.disabled:
+		return tool.Errorf(tool.ProviderDown, "provider %q is switched off by the operator; do not retry", name)
+	case s.quarantine != "":
+		return tool.Errorf(tool.ProviderQuarantined, "provider %q is quarantined: %s; do not retry, tell the operator", name, s.quarantine)
+	case errors.Is(ctx.Err(), context.Canceled):
+		return tool.Errorf(tool.Cancelled, "the call was cancelled while provider %q was starting; it was not sent", name)
+	case ctx.Err() != nil:
+		return tool.Errorf(tool.ProviderStarting, "provider %q is not ready yet%s; the call was not sent, try again in a few seconds", name, because(s.status.Reason))
+	case s.status.State == provider.Backoff:
+		wait := time.Until(s.retryAt)
+		if end, ok := ctx.Deadline(); wait > patience || ok && s.retryAt.After(end) {
+			return tool.Errorf(tool.ProviderStarting, "provider %q failed%s; it is started again in %v, the call was not sent",
+				name, because(s.status.Reason), max(wait, 0).Round(time.Second/10))
+		}
+	}
+	return nil
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " (" + reason + ")"
+}
+
+// Status returns the present state.
+func (s *Supervisor[I]) Status() provider.Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status
+}
+
+// Succeeded notes that an exchange with the running instance worked.
+func (s *Supervisor[I]) Succeeded() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.LastSuccess = time.Now()
+	if s.life != nil {
+		s.life.proven = true
+	}
+}
+
+// Failed notes a fault of the running instance's transport: the instance is replaced, and the fault counts. It is meant
+// for an instance whose Done is still open; one that has ended is noticed without it.
+func (s *Supervisor[I]) Failed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life != nil && s.life.fault == nil {
+		s.life.fault = err
+		s.poke()
+	}
+}
+
+// Quarantine stops the instance and refuses to start another until [Supervisor.Restart].
+func (s *Supervisor[I]) Quarantine(reason string) {
+	s.wish(func() bool {
+		s.quarantine = reason
+		return true
+	})
+}
+
+// Restart ends a quarantine, forgets earlier failures, and starts the instance anew, once those who use it are done.
+func (s *Supervisor[I]) Restart() {
+	s.wish(func() bool {
+		s.quarantine, s.restart = "", true
+		s.inARow, s.recent = 0, nil
+		return true
+	})
+}
+
+// SetEnabled switches between disabled, where nothing runs, and normal life. Switching on ends a quarantine.
+func (s *Supervisor[I]) SetEnabled(on bool) {
+	s.wish(func() bool {
+		if on && !s.disabled && s.quarantine == "" {
+			return false
+		}
+		if s.disabled = !on; on {
+			s.quarantine, s.inARow, s.recent = "", 0, nil
+		}
+		return true
+	})
+}
+
+// wish changes what is wanted. If change says that it did, a start that runs meanwhile is given up, and those who wait
+// look again.
+func (s *Supervisor[I]) wish(change func() bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !change() {
+		return
+	}
+	if s.giveUp != nil {
+		s.interrupted = true
+		s.giveUp()
+	}
+	s.broadcast()
+	s.poke()
+}
+
+// poke makes the loop look again. The mutex is held, so that no wish is overlooked.
+func (s *Supervisor[I]) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Supervisor[I]) broadcast() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// enter changes the state, tells those who wait, and reports it. Only the loop calls it.
+func (s *Supervisor[I]) enter(state provider.State, reason string) {
+	s.mu.Lock()
+	if s.status.State == state && s.status.Reason == reason {
+		s.mu.Unlock()
+		return
+	}
+	s.status.State, s.status.Reason, s.status.Since = state, reason, time.Now()
+	s.status.PID = 0
+	if s.life != nil {
+		if with, ok := any(s.life.instance).(interface{ PID() int }); ok {
+			s.status.PID = with.PID()
+		}
+	}
+	status := s.status
+	s.broadcast()
+	s.mu.Unlock()
+	s.opts.OnStatus(status)
+}

@@ -1,0 +1,355 @@
+// Package supervisor keeps one instance of something that can die: it starts it when it is wanted, shares one start
+// between all who wait, restarts it after a failure with growing pauses, stops it when idle, and gives up (quarantine)
+// when it fails too often or cannot work.
+//
+// [Supervisor.Run] is a plain loop over the states of an instance's life, and the only place that changes the state.
+// Everybody else leaves a wish under the mutex and wakes the loop.
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hermesd/hermesd/runtime/provider"
+)
+
+// Supervisor supervises one instance at a time. Make it with [New]; its methods may be called from any goroutine.
+type Supervisor[I Instance] struct {
+	opts  *Options
+	start func(ctx context.Context) (I, error)
+	wake  chan struct{} // capacity 1: the loop looks at the wishes again
+
+	mu      sync.Mutex
+	status  provider.Status
+	changed chan struct{} // closed, and replaced, when the state or the instance changes
+	retryAt time.Time     // in Backoff: when the next start is
+
+	life *life[I] // the instance that may be acquired; nil if none
+
+	// Wishes.
+	waiters    int    // who want a start
+	disabled   bool   // the operator's switch
+	quarantine string // why no start may happen; "" if it may
+	restart    bool   // replace the instance, for a reason that is no failure
+
+	giveUp      context.CancelFunc // ends the start that runs
+	interrupted bool               // a wish ended it
+
+	// Failures.
+	inARow int
+	recent []time.Time // the last ones, as many as quarantine
+
+	closing bool // Run has ended
+}
+
+// usable says whether the instance may be given to further users. The mutex is held.
+func (s *Supervisor[I]) usable() bool {
+	if s.life == nil || s.life.fault != nil || s.restart || s.disabled || s.quarantine != "" {
+		return false
+	}
+	select {
+	case <-s.life.instance.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+// life is one instance with those who use it.
+type life[I Instance] struct {
+	instance I
+	born     time.Time
+	users    int
+	lastUse  time.Time
+	proven   bool  // it has done real work
+	fault    error // of its transport
+}
+
+// steady is the age from which an instance that did real work counts as one that had been well (without it, the longest
+// backoff is): its failure is mended without a wait.
+const steady = time.Second
+
+// New makes a supervisor and starts nothing. start makes an instance that works; it must return soon after its context
+// has ended, with everything that it began cleaned up.
+func New[I Instance](start func(ctx context.Context) (I, error), opts *Options) (*Supervisor[I], error) {
+	full, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if start == nil {
+		return nil, errors.New("supervisor: no start function")
+	}
+	s := &Supervisor[I]{
+		opts: full, start: start, disabled: full.Disabled,
+		wake: make(chan struct{}, 1), changed: make(chan struct{}),
+		status: provider.Status{State: provider.Installed, Since: time.Now()},
+	}
+	if full.Disabled {
+		s.status.State, s.status.Reason = provider.Disabled, disabledReason
+	}
+	return s, nil
+}
+
+const disabledReason = "switched off by the operator"
+
+// Run supervises until ctx ends, then stops the instance and returns nil. It is called once.
+func (s *Supervisor[I]) Run(ctx context.Context) error {
+	for s.awaitDemand(ctx) {
+		s.oneLife(ctx)
+	}
+	s.mu.Lock()
+	s.closing = true
+	s.mu.Unlock()
+	s.enter(provider.Stopped, "the daemon is stopping")
+	return nil
+}
+
+// awaitDemand returns true when a start is wanted and allowed, false when ctx has ended.
+func (s *Supervisor[I]) awaitDemand(ctx context.Context) bool {
+	for ctx.Err() == nil {
+		s.mu.Lock()
+		state, reason := s.status.State, s.status.Reason
+		wanted := !s.opts.Lazy || s.waiters > 0 || s.restart
+		switch {
+		case s.disabled:
+			state, reason, wanted = provider.Disabled, disabledReason, false
+		case s.quarantine != "":
+			state, reason, wanted = provider.Quarantined, s.quarantine, false
+		case !wanted && state != provider.Installed:
+			state, reason = provider.Installed, s.lastFault()
+		}
+		s.mu.Unlock()
+		if wanted {
+			return true
+		}
+		s.enter(state, reason)
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+		}
+	}
+	return false
+}
+
+// lastFault is what an installed provider says about its last, failed instance. The mutex is held.
+func (s *Supervisor[I]) lastFault() string {
+	if s.inARow > 0 {
+		return s.status.Reason
+	}
+	return ""
+}
+
+// oneLife starts an instance and returns when it is gone and the pause after it, if it failed, is over.
+func (s *Supervisor[I]) oneLife(ctx context.Context) {
+	s.enter(provider.Starting, "")
+	inst, err := s.tryStart(ctx)
+	if err != nil {
+		s.afterFailedStart(ctx, err)
+		return
+	}
+	now := time.Now()
+	l := &life[I]{instance: inst, born: now, lastUse: now}
+	s.mu.Lock()
+	s.life = l
+	s.status.LastSuccess = now
+	s.mu.Unlock()
+	s.enter(provider.Ready, "")
+	fault := s.attend(ctx, l)
+	s.retire(ctx, l, fault)
+	if fault != nil && ctx.Err() == nil {
+		s.opts.Logger.Warn("provider failed", "provider", s.opts.Name, "error", fault)
+		s.mu.Lock()
+		s.status.Restarts++
+		age := time.Since(l.born)
+		well := l.proven && age >= steady || age >= s.opts.Backoff.Max
+		s.mu.Unlock()
+		s.pause(ctx, fault, well)
+	}
+}
+
+// tryStart runs the start function within its time and the gate. A wish that makes the start pointless cancels it.
+func (s *Supervisor[I]) tryStart(ctx context.Context) (inst I, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.mu.Lock()
+	s.restart, s.interrupted, s.giveUp = false, false, cancel
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.giveUp = nil
+		s.mu.Unlock()
+	}()
+	if err := s.opts.Starts.enter(ctx); err != nil {
+		return inst, err
+	}
+	defer s.opts.Starts.leave()
+	ctx, stop := context.WithTimeout(ctx, s.opts.StartTimeout)
+	defer stop()
+	return s.start(ctx)
+}
+
+func (s *Supervisor[I]) afterFailedStart(ctx context.Context, err error) {
+	s.mu.Lock()
+	interrupted := s.interrupted
+	s.mu.Unlock()
+	if ctx.Err() != nil || interrupted {
+		return
+	}
+	s.opts.Logger.Warn("provider did not start", "provider", s.opts.Name, "error", err)
+	if p := (Permanent{}); errors.As(err, &p) {
+		s.Quarantine(err.Error())
+		return
+	}
+	s.pause(ctx, err, false)
+}
+
+// attend returns when the instance has to go: nil for a good reason, else why it failed.
+func (s *Supervisor[I]) attend(ctx context.Context, l *life[I]) error {
+	for {
+		s.mu.Lock()
+		fault := l.fault
+		over := s.disabled || s.quarantine != "" || s.restart
+		due, next := s.due(l)
+		s.mu.Unlock()
+		switch {
+		case fault != nil:
+			return fault
+		case over || due:
+			return nil
+		}
+		var timer *time.Timer
+		var expired <-chan time.Time
+		if next > 0 {
+			timer = time.NewTimer(next)
+			expired = timer.C
+		}
+		select {
+		case <-l.instance.Done():
+			return ending(l.instance)
+		case <-ctx.Done():
+			return nil
+		case <-s.wake:
+		case <-expired:
+		}
+		if timer != nil {
+			timer.Stop()
+		}
+	}
+}
+
+// ending is why an instance that nobody stopped is gone.
+func ending(inst Instance) error {
+	if err := inst.Err(); err != nil {
+		return err
+	}
+	return errors.New("it ended by itself")
+}
+
+// due says whether the instance has been idle, or lived, for too long, else when to look again (0: never). The mutex is
+// held.
+func (s *Supervisor[I]) due(l *life[I]) (now bool, next time.Duration) {
+	if idle := s.opts.IdleTimeout; idle > 0 && s.opts.Lazy {
+		next = idle
+		if l.users == 0 {
+			if next = idle - time.Since(l.lastUse); next <= 0 {
+				return true, 0
+			}
+		}
+	}
+	if life := s.opts.MaxLifetime; life > 0 {
+		left := life - time.Since(l.born)
+		if left <= 0 {
+			if l.users == 0 {
+				return true, 0
+			}
+			left = time.Second // in use: look again soon
+		}
+		if next == 0 || left < next {
+			next = left
+		}
+	}
+	return false, next
+}
+
+// retire takes the instance away from new users, waits for the others unless it has failed, and stops it.
+func (s *Supervisor[I]) retire(ctx context.Context, l *life[I], fault error) {
+	s.mu.Lock()
+	s.life = nil
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.DrainTimeout)
+	defer cancel()
+	if fault != nil {
+		cancel() // nothing is to be hoped from its grace
+		s.enter(provider.Backoff, fault.Error())
+	} else {
+		s.enter(provider.Draining, "")
+		s.awaitRelease(ctx, l)
+	}
+	l.instance.Stop(ctx)
+}
+
+// awaitRelease returns when nobody uses the instance, it has ended, or ctx has.
+func (s *Supervisor[I]) awaitRelease(ctx context.Context, l *life[I]) {
+	for {
+		s.mu.Lock()
+		users := l.users
+		s.mu.Unlock()
+		if users == 0 {
+			return
+		}
+		select {
+		case <-s.wake:
+		case <-l.instance.Done():
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// pause counts a failure and waits before the next start, or quarantines. An instance that had been well is replaced
+// without a wait.
+func (s *Supervisor[I]) pause(ctx context.Context, fault error, well bool) {
+	now := time.Now()
+	limits := &s.opts.Backoff
+	s.mu.Lock()
+	if well {
+		s.inARow = 0
+	}
+	s.inARow++
+	if s.recent = append(s.recent, now); len(s.recent) > limits.Failures {
+		s.recent = s.recent[1:]
+	}
+	tooMany := len(s.recent) == limits.Failures && now.Sub(s.recent[0]) <= limits.Window
+	wait := limits.wait(s.inARow)
+	if well {
+		wait = 0
+	}
+	s.retryAt = now.Add(wait)
+	s.mu.Unlock()
+	if tooMany && !s.opts.NeverQuarantine {
+		s.Quarantine(fmt.Sprintf("it failed %d times within %v, the last time: %v", limits.Failures, limits.Window, fault))
+		return
+	}
+	s.enter(provider.Backoff, fault.Error())
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		case <-s.wake:
+			s.mu.Lock()
+			over := s.disabled || s.quarantine != "" || s.restart
+			s.mu.Unlock()
+			if over {
+				return
+			}
+		}
+	}
+}
