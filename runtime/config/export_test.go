@@ -1,6 +1,12 @@
 package config
 
-import "reflect"
+import (
+	"flag"
+	"reflect"
+)
+
+// Update is the flag that all tests of this folder share.
+var Update = flag.Bool("update", false, "write what the tests find into testdata and docs")
 
 // Keys lists every key and block name.
 func Keys() []string {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -114,6 +115,10 @@ func (f *field) wants() string {
 	if f.min != "" {
 		bounds = " from " + f.min + " to " + f.max
 	}
+	example := cmp.Or(f.def, f.max)
+	if strings.HasPrefix(example, "0") {
+		example = f.max
+	}
 	t := f.typ
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -124,9 +129,9 @@ func (f *field) wants() string {
 	case len(f.each) > 0:
 		return "a list of " + alternatives(f.each)
 	case t == durationType:
-		return `a duration` + bounds + `, such as "30s"`
+		return "a duration" + bounds + ", such as " + strconv.Quote(example)
 	case t == sizeType:
-		return `a size` + bounds + `, such as "16MiB"`
+		return "a size" + bounds + ", such as " + strconv.Quote(example)
 	case t == prefixType:
 		return "true, false or a text"
 	case t == expressionType:

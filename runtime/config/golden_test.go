@@ -2,7 +2,6 @@ package config_test
 
 import (
 	"bytes"
-	"flag"
 	"io/fs"
 	"os"
 	"path"
@@ -15,8 +14,6 @@ import (
 
 	"github.com/hermesd/hermesd/runtime/config"
 )
-
-var update = flag.Bool("update", false, "write what the tests find into testdata and docs")
 
 // Each archive of testdata holds the files of one configuration under /etc/hermesd, the environment (NAME=value lines in
 // "env", "service" for a system service), and what is said about it: "diagnostics", and "show" for those that load.
@@ -43,7 +40,7 @@ func TestDiagnosticsOfTestdata(t *testing.T) {
 				files[f.Name] = f.Data
 			}
 			got := describe(t, files)
-			if *update {
+			if *config.Update {
 				archive.Files = rest
 				for _, part := range []string{"diagnostics", "show"} {
 					if got[part] != "" {

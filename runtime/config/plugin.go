@@ -20,8 +20,8 @@ type Plugin struct {
 	Env map[string]string `key:"env"`
 	// PassEnv names variables of the daemon's own environment that the process may see.
 	PassEnv []string `key:"pass_env"`
-	// Config is the plugin's own configuration, any keys and blocks, checked against the schema that the plugin gives. Here it
-	// is a JSON object, or nil without the block.
+	// Config is the plugin's own configuration: any keys and blocks, handed to it as a JSON object that it checks against its
+	// schema; nil without the block.
 	Config json.RawMessage `key:"config"`
 	// Trust is "builtin" for plugins whose word on coldness counts, else "external".
 	Trust string `key:"trust" default:"external" in:"builtin|external"`
