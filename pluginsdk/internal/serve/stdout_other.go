@@ -1,0 +1,8 @@
+//go:build !linux
+
+package serve
+
+import "os"
+
+// redirectStdout is not available here: only os.Stdout is redirected.
+func redirectStdout(*os.File) bool { return false }
