@@ -3,13 +3,9 @@ package config
 import (
 	"fmt"
 	"maps"
-	"net"
-	"net/netip"
 	"net/url"
-	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -17,12 +13,9 @@ import (
 var toolNamePattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 var (
-	sha256Pattern = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
+	sha256Pattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 	envPattern    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
-
-// maxSocketPath is the longest path of a unix socket that every system takes (macOS has 104 bytes, the last one zero).
-const maxSocketPath = 103
 
 func (t *ToolSearch) check(s *scope) {
 	if t.SearchDefaultLimit > t.MaxSearchLimit && !s.failed["max_search_limit"] {
@@ -56,7 +49,7 @@ func (a *Agent) start(c *Config) {
 }
 
 func (a *Agent) check(s *scope) {
-	s.digest("token_sha256", a.TokenSHA256)
+	s.digest("token_sha256", &a.TokenSHA256)
 	if a.Toolsets != nil {
 		s.toolsets("toolsets", *a.Toolsets)
 	}
@@ -64,8 +57,10 @@ func (a *Agent) check(s *scope) {
 
 func (t *Toolset) check(s *scope) { s.toolsets("include", t.Include) }
 
-func (s *scope) digest(key, value string) {
-	if value != "" && !sha256Pattern.MatchString(value) {
+// digest checks a SHA-256 and brings it into lower case.
+func (s *scope) digest(key string, value *string) {
+	*value = strings.ToLower(*value)
+	if *value != "" && !sha256Pattern.MatchString(*value) {
 		s.errorf(key, "Invalid value for "+key, "%s must be a SHA-256 in hexadecimal, 64 digits.", key)
 	}
 }
@@ -77,7 +72,7 @@ func (p *Plugin) check(s *scope) {
 	}
 	s.needs("path", "args")
 	s.command("command", p.Command)
-	s.digest("sha256", p.SHA256)
+	s.digest("sha256", &p.SHA256)
 	s.variables(p.Env, p.PassEnv)
 }
 
@@ -193,84 +188,3 @@ func (g *Guard) check(s *scope) {
 func (e *Embeddings) check(s *scope) { s.address("url", e.URL, true) }
 
 func (t *Telemetry) check(s *scope) { s.address("otlp_endpoint", t.OTLPEndpoint, false) }
-
-func loopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback()
-}
-
-// complete fills what depends on the machine.
-func (l *loader) complete(env *Environment) {
-	cfg := l.cfg
-	if cfg.StateDir == "" {
-		cfg.StateDir = env.firstDir([]dirVar{{"STATE_DIRECTORY", ""}, {"XDG_STATE_HOME", "hermesd"}, {"HOME", ".local/state/hermesd"}})
-	}
-	if cfg.StateDir == "" {
-		l.fault(l.scopes[""].at, "No state directory", `Neither $STATE_DIRECTORY, $XDG_STATE_HOME nor $HOME is set. Write state_dir = "/path".`)
-	}
-	if cfg.Listen.Admin == "" {
-		dir := env.firstDir([]dirVar{{"RUNTIME_DIRECTORY", ""}, {"XDG_RUNTIME_DIR", "hermesd"}})
-		if dir == "" {
-			dir = cfg.StateDir
-		}
-		cfg.Listen.Admin = filepath.Join(dir, "admin.sock")
-	}
-}
-
-// crossCheck holds blocks against each other.
-func (l *loader) crossCheck(env *Environment) {
-	listen := l.scopes["listen"]
-	if listen == nil {
-		listen = l.scopes[""]
-	}
-	if n := len(l.cfg.Listen.Admin); n > maxSocketPath {
-		listen.errorf("admin", "Socket path is too long", "%s has %d bytes and the system takes %d. Write listen { admin = … } with a shorter path.", l.cfg.Listen.Admin, n, maxSocketPath)
-	}
-	l.checkHTTP(listen, env)
-	l.checkProviders()
-	l.checkToolsets()
-}
-
-func (l *loader) checkHTTP(s *scope, env *Environment) {
-	listen := &l.cfg.Listen
-	if listen.HTTP == "off" {
-		return
-	}
-	host, port, err := net.SplitHostPort(listen.HTTP)
-	if err == nil {
-		_, err = strconv.ParseUint(port, 10, 16)
-	}
-	if err != nil {
-		s.errorf("http", "Invalid value for http", `http must be host:port, such as "127.0.0.1:7433", or "off".`)
-		return
-	}
-	local := loopback(host)
-	if !local && listen.TLS == nil {
-		s.errorf("http", "Listener without TLS", "%s can be reached from other machines, and tokens would cross the network in the clear. Add tls { cert = … key = … } to listen, or listen on 127.0.0.1.", listen.HTTP)
-	}
-	tokens := slices.ContainsFunc(l.cfg.Agents, func(a Agent) bool { return a.TokenSHA256 != "" })
-	if !tokens && (env.Service || !local) {
-		s.errorf("http", "Listener without agents", "No agent has a token, so nobody could be told from anybody. Add agent \"NAME\" { token_sha256 = … } (`hermesd agent token NAME` makes one), or write http = \"off\".")
-	}
-}
-
-// checkProviders refuses two providers with one name: state, lock entries and messages go by it.
-func (l *loader) checkProviders() {
-	plugins := map[string]Position{}
-	for _, p := range l.cfg.Plugins {
-		plugins[p.Name] = p.Pos
-	}
-	for i, m := range l.cfg.MCPServers {
-		if at, taken := plugins[m.Name]; taken {
-			l.fault(l.labels["mcp_server"][i], fmt.Sprintf("Two providers named %q", m.Name), fmt.Sprintf("The plugin at %s has the name, too, and a provider's state goes by its name. Rename one.", at))
-		}
-	}
-	for i, h := range l.cfg.Hooks {
-		if _, known := plugins[h.Plugin]; h.Plugin != "" && !known {
-			l.fault(l.labels["hook"][i], fmt.Sprintf("Unknown plugin %q", h.Plugin), "A hook's plugin must be the label of a plugin block. "+suggestion(h.Plugin, slices.Sorted(maps.Keys(plugins))))
-		}
-	}
-}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 	"testing"
 
@@ -194,27 +195,27 @@ func TestDiagnosticsInTheirForms(t *testing.T) {
 }
 
 func TestTextThatWouldExhaustTheParserIsRefused(t *testing.T) {
-	tests := map[string]struct{ path, src string }{
-		"brackets in brackets":      {"c.hcl", "watch = " + strings.Repeat("(", 500_000)},
-		"blocks in blocks":          {"c.hcl", strings.Repeat("a {\n", 200_000)},
-		"a chain of negations":      {"c.hcl", "watch = " + strings.Repeat("!", 1_000_000)},
-		"a chain of sums":           {"c.hcl", "watch = 1" + strings.Repeat("+1", 500_000)},
-		"a sum over lines":          {"c.hcl", "watch = (1" + strings.Repeat("\n+1", 300_000) + ")"},
-		"a chain of conditions":     {"c.hcl", "watch = " + strings.Repeat("a?b:", 250_000)},
-		"a chain of indexes":        {"c.hcl", "watch = a" + strings.Repeat("[0]", 300_000)},
-		"templates in templates":    {"c.hcl", `watch = ` + strings.Repeat(`"${`, 300_000)},
-		"template directives":       {"c.hcl", `watch = "` + strings.Repeat(`%{ if a }`, 100_000) + `"`},
-		"JSON arrays in arrays":     {"c.json", strings.Repeat("[", 1_000_000)},
-		"JSON objects in objects":   {"c.json", strings.Repeat(`{"a":`, 200_000)},
-		"a deep expression in JSON": {"c.json", `{"watch": "${` + strings.Repeat("(", 500_000) + `"}`},
-		"a chain in JSON":           {"c.json", `{"watch": "${1` + strings.Repeat("+1", 500_000) + `}"}`},
-		"a condition in JSON":       {"c.json", `{"rule": {"a": {"action": "deny", "when": "` + strings.Repeat("!", 1_000_000) + `"}}}`},
-		"a file that is too large":  {"c.hcl", strings.Repeat("#\n", config.MaxFileBytes)},
+	tests := map[string]struct{ path, src, want string }{
+		"brackets in brackets":      {"c.hcl", "watch = " + strings.Repeat("(", 500_000), "too complex"},
+		"blocks in blocks":          {"c.hcl", strings.Repeat("a {\n", 101), "too complex"},
+		"a chain of negations":      {"c.hcl", "watch = " + strings.Repeat("!", 50_000), "too complex"},
+		"a chain of sums":           {"c.hcl", "watch = 1" + strings.Repeat("+1", 50_000), "too complex"},
+		"a sum over lines":          {"c.hcl", "watch = (1" + strings.Repeat("\n+1", 50_000) + ")", "too complex"},
+		"a chain of conditions":     {"c.hcl", "watch = " + strings.Repeat("a?b:", 50_000), "too complex"},
+		"a chain of indexes":        {"c.hcl", "watch = a" + strings.Repeat("[0]", 50_000), "too complex"},
+		"templates in templates":    {"c.hcl", `watch = ` + strings.Repeat(`"${`, 50_000), "too complex"},
+		"template directives":       {"c.hcl", `watch = "` + strings.Repeat(`%{ if a }`, 20_000) + `"`, "too complex"},
+		"JSON arrays in arrays":     {"c.json", strings.Repeat("[", 1_000_000), "too complex"},
+		"JSON objects in objects":   {"c.json", strings.Repeat(`{"a":`, 200_000), "too complex"},
+		"a deep expression in JSON": {"c.json", `{"watch": "${` + strings.Repeat("(", 50_000) + `"}`, "too complex"},
+		"a chain in JSON":           {"c.json", `{"watch": "${1` + strings.Repeat("+1", 50_000) + `}"}`, "too complex"},
+		"a condition in JSON":       {"c.json", `{"rule": {"a": {"action": "deny", "when": "` + strings.Repeat("!", 50_000) + `"}}}`, "too complex"},
+		"a file that is too large":  {"c.hcl", strings.Repeat("#\n", config.MaxFileBytes), "too large"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if _, diags := config.Parse(test.path, []byte(test.src), fakeEnv(nil)); !diags.HasErrors() {
-				t.Error("no error")
+			if _, diags := config.Parse(test.path, []byte(test.src), fakeEnv(nil)); !strings.Contains(diags.Error(), test.want) {
+				t.Errorf("want %q in: %s", test.want, diags.Error())
 			}
 		})
 	}
@@ -293,6 +294,33 @@ func TestDefaultPath(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := config.DefaultPath(fakeEnv(test.vars)); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAServiceIsWhatSystemdsSystemManagerStarts(t *testing.T) {
+	tests := map[string]struct {
+		invocation, session bool
+		want                bool
+	}{
+		"a person's shell":          {false, true, false},
+		"a person's service":        {true, true, false},
+		"a system service":          {true, false, true},
+		"a shell without a session": {false, false, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			for variable, set := range map[string]bool{"INVOCATION_ID": test.invocation, "XDG_RUNTIME_DIR": test.session} {
+				t.Setenv(variable, "/x") // restores it afterwards
+				if !set {
+					if err := os.Unsetenv(variable); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if got := config.ProcessEnvironment().Service; got != test.want {
+				t.Errorf("got %v", got)
 			}
 		})
 	}

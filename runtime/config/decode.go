@@ -4,10 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"reflect"
-	"regexp"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -185,35 +182,6 @@ func (d *decoder) labelledBlocks(f *field, target reflect.Value, blocks hcl.Bloc
 		d.labels[f.name] = append(d.labels[f.name], s.label)
 	}
 }
-
-var labelPattern = regexp.MustCompile(`^[a-z0-9_-]+$`)
-
-func (d *decoder) setLabel(item reflect.Value, label string, s *scope) {
-	for _, f := range fieldsOf(item.Type()) {
-		if f.label == "" {
-			continue
-		}
-		item.Field(f.index).SetString(label)
-		if f.label == "text" {
-			if n := utf8.RuneCountInString(label); n == 0 || n > maxTextLabel {
-				d.fault(s.label, "Invalid name", fmt.Sprintf("A name has 1 to %d characters.", maxTextLabel))
-			}
-			continue
-		}
-		_, limit, _ := strings.Cut(f.label, "-")
-		longest, err := strconv.Atoi(limit)
-		if err != nil {
-			panic(err)
-		}
-		if !labelPattern.MatchString(label) || len(label) > longest || strings.Contains(label, "__") {
-			d.fault(s.label, "Invalid name", fmt.Sprintf(
-				"A name here has 1 to %d lower-case letters, digits, \"-\" and \"_\", and no \"__\", which separates names from tools.", longest))
-		}
-	}
-}
-
-// maxTextLabel bounds the names of rules, which are sentences, in characters.
-const maxTextLabel = 200
 
 func (d *decoder) attribute(f *field, target reflect.Value, s *scope, inherit bool) {
 	if def := f.defaultValue(); !inherit && !def.IsNull() {

@@ -1,7 +1,9 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -15,9 +17,13 @@ const (
 	maxTemplates = 1000 // %{ directives in one file
 )
 
-// tooDeep says which limit a text breaks, or "".
+// tooDeep says which limit a text in native syntax breaks, or "".
 func tooDeep(src []byte, name string) string {
 	tokens, _ := hclsyntax.LexConfig(src, name, hcl.InitialPos)
+	return tooManyTokens(tokens)
+}
+
+func tooManyTokens(tokens hclsyntax.Tokens) string {
 	var opened []hclsyntax.TokenType
 	operators, directives := []int{0}, 0
 	for _, token := range tokens {
@@ -56,7 +62,7 @@ func tooDeep(src []byte, name string) string {
 	return ""
 }
 
-// tooDeepJSON is tooDeep for JSON syntax: its brackets, and the templates in its texts.
+// tooDeepJSON is tooDeep for JSON syntax: its brackets, and the templates that its texts are.
 func tooDeepJSON(src []byte, name string) string {
 	depth := 0
 	for i := 0; i < len(src); i++ {
@@ -68,13 +74,13 @@ func tooDeepJSON(src []byte, name string) string {
 		case '}', ']':
 			depth--
 		case '"':
-			start := i + 1
+			start := i
 			for i++; i < len(src) && src[i] != '"'; i++ {
 				if src[i] == '\\' {
 					i++
 				}
 			}
-			if detail := tooDeepTemplate(src[start:min(i, len(src))], name); detail != "" {
+			if detail := tooDeepText(src[start:min(i+1, len(src))], name); detail != "" {
 				return detail
 			}
 		}
@@ -82,22 +88,14 @@ func tooDeepJSON(src []byte, name string) string {
 	return ""
 }
 
-func tooDeepTemplate(src []byte, name string) string {
-	nested, operators := 0, 0
-	for i, c := range src {
-		switch c {
-		case '(', '[', '{':
-			nested++
-		case ')', ']', '}':
-			nested--
-		case '+', '-', '*', '/', '%', '!', '?', '<', '>', '=', '&', '|', '.':
-			if i > 0 && nested > 0 {
-				operators++
-			}
-		}
-		if nested > maxDepth || operators > 10*maxOperators {
-			return fmt.Sprintf("A text of %s nests too deep for an expression (%d brackets).", name, maxDepth)
-		}
+func tooDeepText(quoted []byte, name string) string {
+	var template string
+	if json.Unmarshal(quoted, &template) != nil || !strings.Contains(template, "{") {
+		return "" // the parser reports what is no JSON
+	}
+	tokens, _ := hclsyntax.LexTemplate([]byte(template), name, hcl.InitialPos)
+	if detail := tooManyTokens(tokens); detail != "" {
+		return "In a text: " + detail
 	}
 	return ""
 }
