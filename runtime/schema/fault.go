@@ -47,7 +47,7 @@ func (f flattener) list(err *jsonschema.ValidationError) []Fault {
 	case *kind.AdditionalProperties:
 		return f.each(err, k.Properties, "additionalProperties", "is not an argument of this tool")
 	case *kind.PropertyNames:
-		return f.propertyName(err, k)
+		return f.propertyName(k)
 	case *kind.AnyOf:
 		return f.union(err, "anyOf")
 	case *kind.OneOf:
@@ -86,25 +86,31 @@ func (f flattener) each(err *jsonschema.ValidationError, keys []string, constrai
 }
 
 // propertyName reports a name that is refused. The validator reuses the memory of this error's location (v6.0.3,
-// objValidate), so the last step may be another's: it is believed only if the name is found there.
-func (f flattener) propertyName(err *jsonschema.ValidationError, k *kind.PropertyNames) []Fault {
-	at := f.value
-	path := steps(f.value, err.InstanceLocation)
-	for _, s := range path {
-		switch whole := at.(type) {
-		case map[string]any:
-			at = whole[s.key]
-		case []any:
-			at = whole[s.index]
+// objValidate), so its last step may be another's. The name itself is sure: where only one object has it, that is the one.
+func (f flattener) propertyName(k *kind.PropertyNames) []Fault {
+	path := root
+	if owners := having(f.value, k.Property, nil, nil); len(owners) == 1 {
+		path = owners[0]
+	}
+	return []Fault{{path, "propertyNames", fmt.Sprintf("must not have a member named %q", k.Property)}}
+}
+
+// having lists the paths of the objects in v that have a member of that name.
+func having(v any, name string, path []step, found []string) []string {
+	switch whole := v.(type) {
+	case map[string]any:
+		if _, has := whole[name]; has {
+			found = append(found, location(path))
+		}
+		for key, part := range whole {
+			found = having(part, name, append(path, step{key: key}), found)
+		}
+	case []any:
+		for i, part := range whole {
+			found = having(part, name, append(path, step{index: i, inArray: true}), found)
 		}
 	}
-	detail := fmt.Sprintf("must not have a member named %q", k.Property)
-	if o, ok := at.(map[string]any); ok {
-		if _, has := o[k.Property]; has {
-			return []Fault{{location(path), "propertyNames", detail}}
-		}
-	}
-	return []Fault{{root, "propertyNames", detail}}
+	return found
 }
 
 // union explains why none of the members accepts a value. Members of which it is not even the type, or whose constant it
