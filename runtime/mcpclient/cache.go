@@ -1,0 +1,128 @@
+package mcpclient
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// cacheFormat is the version of the file's layout.
+const cacheFormat = 1
+
+// digest identifies a list of tools, or what a list depends on.
+type digest [sha256.Size]byte
+
+func digestOf(tools []json.RawMessage) digest {
+	h := sha256.New()
+	for _, raw := range tools {
+		h.Write(raw)
+		h.Write([]byte{0}) // no JSON holds it
+	}
+	return digest(h.Sum(nil))
+}
+
+// cache keeps a server's list of tools between runs, so that a lazy server needs no process until its first call. A file
+// holds the list of exactly one configuration: another command, address, environment or header has another file.
+type cache struct {
+	dir, file string // "" in both: nothing is kept
+}
+
+func newCache(o *Options) *cache {
+	if o.CacheDir == "" {
+		return &cache{}
+	}
+	key, err := json.Marshal([]any{cacheFormat, o.Name, o.Command, o.Dir, o.URL, o.Env, o.PassEnv, o.Headers})
+	if err != nil {
+		panic("mcpclient: strings did not marshal: " + err.Error())
+	}
+	sum := sha256.Sum256(key)
+	return &cache{dir: o.CacheDir, file: filepath.Join(o.CacheDir, "mcp-"+hex.EncodeToString(sum[:12])+".json")}
+}
+
+type cacheFile struct {
+	Format int               `json:"format"`
+	Tools  []json.RawMessage `json:"tools"`
+}
+
+// load returns the kept list, or nil if there is none.
+func (c *cache) load() ([]json.RawMessage, error) {
+	if c.file == "" {
+		return nil, nil
+	}
+	f, err := os.Open(c.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // only read
+	data, err := io.ReadAll(io.LimitReader(f, maxListBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	return readCache(data)
+}
+
+// readCache takes the file's bytes apart.
+func readCache(data []byte) ([]json.RawMessage, error) {
+	if len(data) > maxListBytes {
+		return nil, fmt.Errorf("the file has more than %d bytes", maxListBytes)
+	}
+	if !json.Valid(data) {
+		return nil, errors.New("the file is not JSON")
+	}
+	format := ""
+	tools := []json.RawMessage{}
+	listed := false
+	members(data, func(key string, value json.RawMessage) {
+		switch key {
+		case "format":
+			format = string(value)
+		case "tools":
+			listed = elements(value, func(one json.RawMessage) { tools = append(tools, one) })
+		}
+	})
+	switch {
+	case format != fmt.Sprint(cacheFormat):
+		return nil, fmt.Errorf("the file has format %s instead of %d", bounded(format, 20), cacheFormat)
+	case !listed || len(tools) > maxTools:
+		return nil, errors.New("the file holds no list of tools")
+	}
+	return tools, nil
+}
+
+// store replaces the kept list at once or not at all.
+func (c *cache) store(tools []json.RawMessage) (err error) {
+	if c.file == "" {
+		return nil
+	}
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(c.dir, ".mcp-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	if tools == nil {
+		tools = []json.RawMessage{}
+	}
+	e := json.NewEncoder(f)
+	e.SetEscapeHTML(false)
+	err = errors.Join(e.Encode(cacheFile{Format: cacheFormat, Tools: tools}), f.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), c.file)
+}

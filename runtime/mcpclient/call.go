@@ -1,0 +1,363 @@
+package mcpclient
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/tool"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	// maxEvents bounds the progress steps and log lines of one call that wait for its caller; more are left out.
+	maxEvents = 64
+	// cancelTime bounds telling the server that a call was given up.
+	cancelTime = 5 * time.Second
+)
+
+// call is one request of ours that waits for its answer.
+type call struct {
+	id     int64
+	ctx    context.Context
+	of     *tool.Call     // nil for the provider's own requests, which no question or log line belongs to
+	host   *provider.Host // of a tool call
+	events chan func()    // nil unless the caller wants progress or log lines
+	answer chan reply     // holds one
+	sent   atomic.Bool
+}
+
+// reply is how a request ended: with the server's result or error, or with a fault of the connection.
+type reply struct {
+	result, failure json.RawMessage
+	err             error
+}
+
+func (c *call) finish(r reply) {
+	select {
+	case c.answer <- r:
+	default: // it has ended already
+	}
+}
+
+// tell queues an event for the caller's goroutine, so that a slow caller never holds up the line.
+func (c *call) tell(event func()) {
+	select {
+	case c.events <- event:
+	default:
+	}
+}
+
+// rpcError is a JSON-RPC error that the server answered.
+type rpcError struct {
+	code    int64
+	message string
+	data    json.RawMessage
+}
+
+func (e *rpcError) Error() string { return fmt.Sprintf("%s (code %d)", e.message, e.code) }
+
+// request is what roundTrip sends.
+type request struct {
+	method, name string
+	// params writes the members of the params object, without braces.
+	params  func(b *bytes.Buffer) error
+	meta    func(b *bytes.Buffer) // the members of params._meta, each ended by a comma; nil for none
+	headers map[string]string
+	of      *tool.Call
+	host    *provider.Host
+}
+
+// roundTrip sends a request and waits for its result, running the caller's progress and log functions meanwhile. Errors are
+// *rpcError, *brokenError or that of ctx.
+func (l *line) roundTrip(ctx context.Context, r *request) (json.RawMessage, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the stream and the questions of this call
+	c := &call{ctx: ctx, of: r.of, host: r.host, answer: make(chan reply, 1)}
+	if r.host != nil && (r.host.OnProgress != nil || r.host.OnLog != nil) {
+		c.events = make(chan func(), maxEvents)
+	}
+	if err := l.register(c); err != nil {
+		return nil, err
+	}
+	defer l.take(c.id)
+	data, err := encode(c, r)
+	if err != nil {
+		return nil, err
+	}
+	sent, err := l.send(ctx, &frame{data: data, method: r.method, name: r.name, headers: r.headers, call: c})
+	switch {
+	case ctx.Err() != nil:
+		return nil, l.giveUp(ctx, c, sent)
+	case err != nil:
+		return nil, &brokenError{sent: sent, cause: err}
+	}
+	for {
+		select {
+		case event := <-c.events:
+			event()
+		case a := <-c.answer:
+			c.drain()
+			return a.unpack()
+		case <-ctx.Done():
+			return nil, l.giveUp(ctx, c, true)
+		}
+	}
+}
+
+// drain runs the events that came before the answer.
+func (c *call) drain() {
+	for {
+		select {
+		case event := <-c.events:
+			event()
+		default:
+			return
+		}
+	}
+}
+
+func (a reply) unpack() (json.RawMessage, error) {
+	switch {
+	case a.err != nil:
+		return nil, a.err
+	case !isNull(a.failure):
+		e := &rpcError{}
+		members(a.failure, func(key string, value json.RawMessage) {
+			switch key {
+			case "code":
+				// A code that is no integer stays 0: the message is what counts.
+				e.code, _ = strconv.ParseInt(string(value), 10, 64)
+			case "message":
+				e.message = decodeString(value)
+			case "data":
+				e.data = value
+			}
+		})
+		return nil, e
+	default:
+		return a.result, nil
+	}
+}
+
+func (l *line) register(c *call) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return &brokenError{cause: context.Cause(l.ctx)}
+	}
+	l.last++
+	c.id = l.last
+	l.calls[c.id] = c
+	return nil
+}
+
+// giveUp ends a call whose caller left, and tells the server so.
+func (l *line) giveUp(ctx context.Context, c *call, sent bool) error {
+	l.take(c.id)
+	if sent {
+		reason := ctx.Err().Error()
+		l.goWork(func() {
+			ctx, cancel := context.WithTimeout(l.ctx, cancelTime)
+			defer cancel()
+			data := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":%q}}`, c.id, reason)
+			if _, err := l.send(ctx, &frame{data: data, method: "notifications/cancelled"}); err != nil {
+				l.logger.Debug("the server could not be told that a call was cancelled", "error", err)
+			}
+		})
+	}
+	return ctx.Err()
+}
+
+// encode writes a request by hand: the arguments go out as they came in, apart from white space, which may not hold a
+// newline on a stdio line.
+func encode(c *call, r *request) ([]byte, error) {
+	var b bytes.Buffer
+	b.Grow(256)
+	b.WriteString(`{"jsonrpc":"2.0","id":`)
+	b.Write(strconv.AppendInt(b.AvailableBuffer(), c.id, 10))
+	b.WriteString(`,"method":"`)
+	b.WriteString(r.method)
+	b.WriteString(`","params":{`)
+	before := b.Len()
+	if r.params != nil {
+		if err := r.params(&b); err != nil {
+			return nil, err
+		}
+	}
+	progress := r.host != nil && r.host.OnProgress != nil
+	if r.meta != nil || progress {
+		if b.Len() > before {
+			b.WriteByte(',')
+		}
+		b.WriteString(`"_meta":{`)
+		if r.meta != nil {
+			r.meta(&b)
+		}
+		if progress {
+			b.WriteString(`"progressToken":`)
+			b.Write(strconv.AppendInt(b.AvailableBuffer(), c.id, 10))
+		} else {
+			b.Truncate(b.Len() - 1) // the comma behind the last member of meta
+		}
+		b.WriteByte('}')
+	}
+	b.WriteString("}}")
+	return b.Bytes(), nil
+}
+
+// writeString appends a JSON string without HTML escapes.
+func writeString(b *bytes.Buffer, s string) {
+	e := json.NewEncoder(b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(s); err != nil {
+		panic("mcpclient: a string did not marshal: " + err.Error())
+	}
+	b.Truncate(b.Len() - 1) // Encode's newline
+}
+
+// progress passes a step to the call that its token names.
+func (l *line) progress(params json.RawMessage) {
+	var token json.RawMessage
+	var p tool.Progress
+	members(params, func(key string, value json.RawMessage) {
+		switch key {
+		case "progressToken":
+			token = value
+		case "progress":
+			p.Done = number(value)
+		case "total":
+			p.Total = number(value)
+		case "message":
+			p.Note = decodeString(value)
+		}
+	})
+	id, err := strconv.ParseInt(string(token), 10, 64)
+	if err != nil {
+		return
+	}
+	l.mu.Lock()
+	c := l.calls[id]
+	l.mu.Unlock()
+	if c != nil && c.events != nil {
+		c.tell(func() { c.host.Progress(p) })
+	}
+}
+
+func number(raw json.RawMessage) float64 {
+	var f float64
+	if json.Unmarshal(raw, &f) != nil {
+		return 0
+	}
+	return f
+}
+
+// logMessage passes a log line to the call that it belongs to, else to the daemon's own log.
+func (l *line) logMessage(params json.RawMessage, origin *call) {
+	var r tool.LogRecord
+	members(params, func(key string, value json.RawMessage) {
+		switch key {
+		case "level":
+			r.Level = decodeString(value)
+		case "logger":
+			r.Logger = decodeString(value)
+		case "data":
+			r.Data = value
+		}
+	})
+	c, err := l.belongsTo(origin)
+	if err != nil || c.events == nil {
+		l.noise.log(slog.LevelDebug, "log line of the server", "level", r.Level, "logger", r.Logger, "data", bounded(string(r.Data), 1000))
+		return
+	}
+	c.tell(func() { c.host.Log(r) })
+}
+
+var (
+	errNoCall    = errors.New("no call of a tool is running, so there is nobody to ask")
+	errManyCalls = errors.New("several callers' calls are running and this transport does not say which one this belongs to; send it on the call's own stream, or run one call at a time")
+)
+
+// belongsTo finds the tool call that a log line or a question of the server is about. Streamable HTTP says so, by the stream
+// that it comes on. Elsewhere a message carries no such sign: it belongs to the one call that is running or, if several
+// are, to the latest one when they all come from one session of one agent, so that nothing ever reaches a stranger.
+func (l *line) belongsTo(origin *call) (*call, error) {
+	if origin != nil && origin.of != nil {
+		return origin, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var latest *call
+	for _, c := range l.calls {
+		switch {
+		case c.of == nil:
+		case latest == nil:
+			latest = c
+		case c.of.Agent != latest.of.Agent || c.of.Session != latest.of.Session:
+			return nil, errManyCalls
+		case c.id > latest.id:
+			latest = c
+		}
+	}
+	if latest == nil {
+		return nil, errNoCall
+	}
+	return latest, nil
+}
+
+// alive asks the server for any answer at all.
+func (l *line) alive(ctx context.Context, meta func(*bytes.Buffer)) error {
+	method := "ping"
+	if meta != nil { // 2026-07-28 has no ping
+		method = methodDiscover
+	}
+	_, err := l.roundTrip(ctx, &request{method: method, meta: meta})
+	var refused *rpcError
+	if errors.As(err, &refused) {
+		return nil
+	}
+	return err
+}
+
+// requestMeta writes what every request of protocol 2026-07-28 carries.
+func requestMeta(version string, client *mcp.Implementation, capabilities *mcp.ClientCapabilities) (func(*bytes.Buffer), error) {
+	info, err := json.Marshal(client)
+	if err != nil {
+		return nil, err
+	}
+	caps, err := json.Marshal(struct { // without the field for roots, which the SDK writes even if there are none
+		Elicitation *mcp.ElicitationCapabilities `json:"elicitation"`
+		Sampling    *mcp.SamplingCapabilities    `json:"sampling"`
+	}{capabilities.Elicitation, capabilities.Sampling})
+	if err != nil {
+		return nil, err
+	}
+	fixed := fmt.Sprintf(`%q:%q,%q:%s,%q:%s,`, mcp.MetaKeyProtocolVersion, version, mcp.MetaKeyClientInfo, info, mcp.MetaKeyClientCapabilities, caps)
+	return func(b *bytes.Buffer) { b.WriteString(fixed) }, nil
+}
+
+// refused ends the request of f with the JSON-RPC error that the server put into an HTTP error. It reports whether somebody
+// waited for it.
+func (l *line) refused(f *frame, failure json.RawMessage) bool {
+	if f.call != nil {
+		c := l.take(f.call.id)
+		if c != nil {
+			c.finish(reply{failure: failure})
+		}
+		return true
+	}
+	var e jsonrpc.Error
+	if json.Unmarshal(failure, &e) != nil {
+		return false
+	}
+	l.push(&jsonrpc.Response{ID: f.id, Error: &e})
+	return true
+}

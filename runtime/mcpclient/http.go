@@ -1,0 +1,349 @@
+package mcpclient
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// dialTimeout bounds making a TCP and TLS connection.
+	dialTimeout = 10 * time.Second
+	// deleteTime bounds telling a server that its session is no longer needed.
+	deleteTime = 2 * time.Second
+	// maxErrorBody is how much of the body of an HTTP error is read.
+	maxErrorBody = 64 << 10
+	// maxRedirects bounds following redirects on the same host.
+	maxRedirects = 5
+	// Streams that broke are resumed after resumeMin, doubling to resumeMax, unless the server names a time.
+	resumeMin, resumeMax = time.Second, 30 * time.Second
+	// maxResumes bounds resuming the stream of one call when nothing new comes.
+	maxResumes = 5
+	// standardHeaders is the first protocol version that repeats method and name in headers and has no GET stream.
+	standardHeaders = "2026-07-28"
+)
+
+// errSessionGone is a session that the server has forgotten: it answers 404, and nothing was run.
+var errSessionGone = errors.New("the server no longer knows the session")
+
+// statusError is an HTTP answer other than success.
+type statusError struct {
+	status int
+	text   string
+}
+
+func (e *statusError) Error() string {
+	s := fmt.Sprintf("the server answered HTTP %d %s", e.status, http.StatusText(e.status))
+	switch {
+	case e.status == http.StatusUnauthorized || e.status == http.StatusForbidden:
+		s += "; give the block's headers a valid Authorization"
+	case e.status >= 300 && e.status < 400:
+		s += "; set url to where it redirects"
+	}
+	if e.text != "" {
+		s += ": " + e.text
+	}
+	return s
+}
+
+// refused reports whether the status says that the request was not handled.
+func (e *statusError) refused() bool {
+	return e.status < 500 || e.status == http.StatusServiceUnavailable
+}
+
+// httpClient makes the client for one server: it never follows a redirect to another scheme, host or port, so that the
+// operator's headers reach the configured server alone.
+func httpClient(base string) (*http.Client, error) {
+	u, err := url.Parse(base)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy:                 http.ProxyFromEnvironment,
+			DialContext:           (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
+			TLSHandshakeTimeout:   dialTimeout,
+			ForceAttemptHTTP2:     true,
+			MaxIdleConns:          64,
+			MaxIdleConnsPerHost:   64,
+			IdleConnTimeout:       90 * time.Second,
+			ExpectContinueTimeout: time.Second,
+		},
+		CheckRedirect: func(req *http.Request, via []*http.Request) error {
+			if !sameOrigin(req.URL, u) || req.Method != via[0].Method || len(via) > maxRedirects {
+				return http.ErrUseLastResponse
+			}
+			return nil
+		},
+	}, nil
+}
+
+func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
+
+// streamable carries messages over streamable HTTP (MCP 2025-03-26 and later): each message is a POST, whose answer is JSON
+// or a stream of events; a GET stream brings what belongs to no request. What comes on the stream of a call belongs to that
+// call. A request that fails fails alone; whether the server still lives is then asked once (suspect).
+type streamable struct {
+	line    *line
+	url     string
+	headers map[string]string
+	client  *http.Client
+	most    int
+	suspect func(error)
+	ctx     context.Context // ends with close
+	cancel  context.CancelFunc
+	loops   sync.WaitGroup
+	status  atomic.Int32 // of the last answer that was no success
+
+	mu      sync.Mutex
+	closed  bool
+	session string
+	version string
+}
+
+func newStreamable(l *line, o *Options, client *http.Client, suspect func(error)) *streamable {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &streamable{
+		line: l, url: o.URL, headers: o.Headers, client: client, most: o.MaxMessageBytes, suspect: suspect, ctx: ctx, cancel: cancel,
+	}
+}
+
+// established opens the GET stream, which versions before 2026-07-28 have.
+func (s *streamable) established(version string) {
+	s.mu.Lock()
+	s.version = version
+	s.mu.Unlock()
+	if version < standardHeaders {
+		s.goLoop(s.listen)
+	}
+}
+
+func (s *streamable) goLoop(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.loops.Go(f)
+	return true
+}
+
+func (s *streamable) close() {
+	s.mu.Lock()
+	first, session := !s.closed, s.session
+	s.closed = true
+	s.mu.Unlock()
+	if first && session != "" && !errors.Is(s.line.err(), errSessionGone) {
+		s.forget()
+	}
+	s.cancel()
+	s.loops.Wait()
+	s.client.CloseIdleConnections()
+}
+
+// forget ends the session on the server's side. It is a courtesy: a server that does not answer ends it by itself.
+func (s *streamable) forget() {
+	ctx, cancel := context.WithTimeout(s.ctx, deleteTime)
+	defer cancel()
+	resp, err := s.do(ctx, http.MethodDelete, nil, "")
+	if err != nil {
+		s.line.logger.Debug("the server could not be told that its session ends", "error", err)
+		return
+	}
+	discard(resp)
+}
+
+// send posts a message. A request's POST runs beside the caller, who waits for the answer only; anything else returns when
+// the server has it, so that what follows cannot overtake it.
+func (s *streamable) send(ctx context.Context, f *frame) (sent bool, err error) {
+	if !f.expectsAnswer() {
+		return s.post(ctx, f)
+	}
+	ran := s.goLoop(func() {
+		if sent, err := s.post(ctx, f); err != nil {
+			s.failed(ctx, f, sent, err)
+		}
+	})
+	if !ran {
+		return false, errStopped
+	}
+	return true, nil
+}
+
+// failed ends the request of a failed exchange, and asks whether the server still lives.
+func (s *streamable) failed(ctx context.Context, f *frame, sent bool, err error) {
+	if errors.Is(err, errSessionGone) {
+		if f.call != nil {
+			f.call.sent.Store(false) // refused before it ran
+		}
+		s.line.fail(err)
+		return
+	}
+	s.line.lost(f, sent, err)
+	var status *statusError
+	var large *tooLargeError
+	switch {
+	case ctx.Err() != nil || errors.As(err, &large) || errors.As(err, &status) && status.status < 500:
+	default:
+		s.suspect(err)
+	}
+}
+
+// post sends one message and takes in what the server answers.
+func (s *streamable) post(ctx context.Context, f *frame) (sent bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	ctx, wrote := watchWrite(ctx, f)
+	resp, err := s.do(ctx, http.MethodPost, f, "")
+	if err != nil {
+		return wrote.Load(), err
+	}
+	defer discard(resp)
+	if err := s.check(resp, f); err != nil {
+		var status *statusError
+		return !errors.Is(err, errSessionGone) && !(errors.As(err, &status) && status.refused()), err
+	}
+	if f.method == "initialize" {
+		s.mu.Lock()
+		s.session = resp.Header.Get("Mcp-Session-Id")
+		s.mu.Unlock()
+	}
+	if !f.expectsAnswer() {
+		return true, nil
+	}
+	switch kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind {
+	case "application/json":
+		return true, s.body(resp, f)
+	case "text/event-stream":
+		return true, s.answers(ctx, resp, f)
+	default:
+		return true, fmt.Errorf("the server answered with content type %q instead of JSON or an event stream; is url an MCP endpoint?", kind)
+	}
+}
+
+// watchWrite notes when a request goes out, from where on the server may have it.
+func watchWrite(ctx context.Context, f *frame) (context.Context, *atomic.Bool) {
+	wrote := &atomic.Bool{}
+	if f.call != nil {
+		wrote = &f.call.sent
+	}
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { wrote.Store(true) }}), wrote
+}
+
+// do makes one HTTP request.
+func (s *streamable) do(ctx context.Context, method string, f *frame, lastEvent string) (*http.Response, error) {
+	var body io.Reader
+	if f != nil {
+		body = bytes.NewReader(f.data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, s.url, body)
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range s.headers {
+		req.Header.Set(name, value)
+	}
+	if host := req.Header.Get("Host"); host != "" {
+		req.Host = host
+	}
+	s.mu.Lock()
+	version, session := s.version, s.session
+	s.mu.Unlock()
+	if session != "" {
+		req.Header.Set("Mcp-Session-Id", session)
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	if f != nil {
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		req.Header.Set("Content-Type", "application/json")
+		if f.version != "" {
+			version = f.version
+		}
+		if version >= standardHeaders && f.method != "" {
+			req.Header.Set("Mcp-Method", f.method)
+			if f.name != "" {
+				req.Header.Set("Mcp-Name", f.name)
+			}
+			for name, value := range f.headers {
+				req.Header.Set(name, value)
+			}
+		}
+	}
+	if version != "" {
+		req.Header.Set("Mcp-Protocol-Version", version)
+	}
+	if lastEvent != "" {
+		req.Header.Set("Last-Event-ID", lastEvent)
+	}
+	return s.client.Do(req)
+}
+
+// check turns an HTTP status other than success into an error, unless the body is a JSON-RPC answer to f.
+func (s *streamable) check(resp *http.Response, f *frame) error {
+	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
+		return nil
+	}
+	s.status.Store(int32(resp.StatusCode))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+	if err != nil {
+		body = nil // the status says enough
+	}
+	var failure json.RawMessage
+	if json.Valid(body) {
+		members(body, func(key string, value json.RawMessage) {
+			if key == "error" {
+				failure = value
+			}
+		})
+	}
+	s.mu.Lock()
+	session := s.session
+	s.mu.Unlock()
+	if resp.StatusCode == http.StatusNotFound && session != "" {
+		return errSessionGone
+	}
+	text := strings.Join(strings.Fields(string(body)), " ")
+	if !isNull(failure) {
+		if f != nil && f.expectsAnswer() && s.line.refused(f, failure) {
+			return nil
+		}
+		_, err := reply{failure: failure}.unpack()
+		text = err.Error()
+	}
+	return &statusError{status: resp.StatusCode, text: bounded(text, 300)}
+}
+
+// body takes in an answer that is one JSON text.
+func (s *streamable) body(resp *http.Response, f *frame) error {
+	data, err := io.ReadAll(io.LimitReader(resp.Body, int64(s.most)+1))
+	if err != nil {
+		return fmt.Errorf("reading the server's answer: %w", err)
+	}
+	if len(data) > s.most {
+		return &tooLargeError{most: s.most}
+	}
+	if !s.line.receive(data, f.call) {
+		return errors.New("the server's answer is no JSON-RPC answer")
+	}
+	return nil
+}
+
+// discard ends with a response so that its connection can be used again where little is left to read.
+func discard(resp *http.Response) {
+	// What is left over does not matter, and neither does how reading it ends.
+	io.CopyN(io.Discard, resp.Body, maxErrorBody) //nolint:errcheck
+	resp.Body.Close()                             //nolint:errcheck
+}

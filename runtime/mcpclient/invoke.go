@@ -1,0 +1,268 @@
+package mcpclient
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/tool"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	// maxRounds bounds how often one call may ask for input (2026-07-28).
+	maxRounds = 10
+	// maxAgentText bounds what an agent reads of a server's error; the operator reads maxOperatorText.
+	maxAgentText, maxOperatorText = 2048, 64 << 10
+	// maxSilent calls in a row that time out without a word from the server raise the question whether it lives.
+	maxSilent = 3
+)
+
+// Invoke implements [provider.Provider]. A call that was not sent, because the connection broke first, is sent once more
+// on a new one.
+func (p *Provider) Invoke(ctx context.Context, req *provider.Request) (*tool.Result, error) {
+	timeout := p.opts.Timeout
+	if req.Definition.Timeout > 0 {
+		timeout = req.Definition.Timeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if !p.opts.Parallel && !req.Definition.Annotations.IsReadOnly() {
+		select {
+		case p.turn <- struct{}{}:
+			defer func() { <-p.turn }()
+		case <-ctx.Done():
+			return nil, p.waited(ctx)
+		}
+	}
+	result, err := p.once(ctx, req)
+	if errors.Is(err, &tool.Error{Code: tool.NotSent}) && ctx.Err() == nil {
+		result, err = p.once(ctx, req)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return result, nil
+}
+
+// waited is the error of a call that never had its turn.
+func (p *Provider) waited(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return tool.Errorf(tool.Cancelled, "the call was cancelled while it waited for other calls of server %q; it was not sent", p.opts.Name)
+	}
+	return tool.Errorf(tool.NotSent, "server %q runs one call at a time and was busy until the deadline; the call was not sent, try again later", p.opts.Name)
+}
+
+func (p *Provider) once(ctx context.Context, req *provider.Request) (*tool.Result, error) {
+	s, release, err := p.supervisor.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	before := s.line.heard.Load()
+	result, err := s.callTool(ctx, req)
+	if err == nil {
+		p.silent.Store(0)
+		p.supervisor.Succeeded()
+		if most := req.MaxResultBytes; most > 0 && result.Size() > most {
+			return nil, p.tooLarge(most)
+		}
+		return result, nil
+	}
+	var refused *rpcError
+	var broken *brokenError
+	switch {
+	case errors.As(err, &refused):
+		p.silent.Store(0)
+		p.supervisor.Succeeded()
+		return nil, p.refusal(refused)
+	case errors.As(err, &broken):
+		if !broken.sent && s.line.ctx.Err() != nil {
+			p.awaitEnd(ctx, s)
+		}
+		return nil, p.fault(broken)
+	case ctx.Err() != nil:
+		p.noteSilence(ctx, s, s.line.heard.Load() == before)
+		return nil, p.outOfTime(ctx)
+	default:
+		return nil, tool.AsError(err)
+	}
+}
+
+// awaitEnd waits until a session that has broken is gone, so that the next try gets another.
+func (p *Provider) awaitEnd(ctx context.Context, s *session) {
+	select {
+	case <-s.Done():
+	case <-ctx.Done():
+	}
+}
+
+// noteSilence counts calls in a row that ran into their deadline while the server said nothing at all. A server may be
+// busy, so one of them proves nothing.
+func (p *Provider) noteSilence(ctx context.Context, s *session, silent bool) {
+	switch {
+	case !errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case !silent:
+		p.silent.Store(0)
+	case p.silent.Add(1) >= maxSilent:
+		p.silent.Store(0)
+		s.suspect(fmt.Errorf("the server has not said a word during %d calls and does not answer a ping", maxSilent))
+	}
+}
+
+func (p *Provider) outOfTime(ctx context.Context) *tool.Error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return tool.Errorf(tool.Timeout, "server %q did not answer in time; the call may have had effects, check before you repeat it: %w", p.opts.Name, ctx.Err())
+	}
+	return tool.Errorf(tool.Cancelled, "the call was cancelled; server %q was told so: %w", p.opts.Name, ctx.Err())
+}
+
+// refusal translates a JSON-RPC error of the server.
+func (p *Provider) refusal(e *rpcError) *tool.Error {
+	code := tool.ToolFailed
+	if e.code == jsonrpc.CodeInvalidParams {
+		code = tool.InvalidArguments
+	}
+	text := e.message
+	if text == "" {
+		text = "no reason given"
+	}
+	err := tool.Errorf(code, "server %q refused the call: %s", p.opts.Name, bounded(text, maxAgentText))
+	detail := fmt.Sprintf("JSON-RPC error %d: %s", e.code, text)
+	if !isNull(e.data) {
+		detail += "; data: " + string(e.data)
+	}
+	return err.WithDetail("%s", bounded(detail, maxOperatorText))
+}
+
+// fault translates a fault of the connection.
+func (p *Provider) fault(e *brokenError) *tool.Error {
+	cause := bounded(e.cause.Error(), maxAgentText)
+	var large *tooLargeError
+	var status *statusError
+	switch {
+	case errors.As(e.cause, &large):
+		return p.tooLarge(large.most)
+	case !e.sent && errors.As(e.cause, &status):
+		return tool.Errorf(tool.DownstreamFailed, "server %q did not take the call: %s; it did not run", p.opts.Name, cause)
+	case !e.sent:
+		return tool.Errorf(tool.NotSent, "the connection to server %q broke before the call was sent (%s); it did not run, try again", p.opts.Name, cause)
+	default:
+		return tool.Errorf(tool.OutcomeUnknown, "the connection to server %q broke during the call (%s); it may or may not have run, check before you repeat it", p.opts.Name, cause)
+	}
+}
+
+func (p *Provider) tooLarge(most int) *tool.Error {
+	return tool.Errorf(tool.ResultTooLarge, "the result is bigger than %d bytes; ask for less, for example by a filter or a page", most)
+}
+
+// callTool runs tools/call, and the questions that a server of 2026-07-28 puts between.
+func (s *session) callTool(ctx context.Context, req *provider.Request) (*tool.Result, error) {
+	r := &request{method: "tools/call", name: req.Definition.OwnName, of: req.Call, host: req.Host, meta: s.meta}
+	if s.meta != nil {
+		if wanted := (*s.p.params.Load())[r.name]; wanted != nil {
+			r.headers = headersFor(wanted, req.Call.Arguments)
+		}
+		if req.Host != nil && req.Host.OnLog != nil {
+			r.meta = func(b *bytes.Buffer) {
+				s.meta(b)
+				fmt.Fprintf(b, `%q:"info",`, mcp.MetaKeyLogLevel)
+			}
+		}
+	}
+	var answers, state json.RawMessage
+	r.params = func(b *bytes.Buffer) error { return writeCall(b, req, answers, state) }
+	pages := 0
+	for range maxRounds {
+		raw, err := s.line.roundTrip(ctx, r)
+		if asked := urlsOf(err); asked != nil && pages == 0 {
+			pages++
+			if err := s.openPages(ctx, req.Host, asked); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		o, err := readResult(raw)
+		if err != nil {
+			return nil, tool.Errorf(tool.BadAnswer, "server %q answered against its protocol: %w; the call may have run", s.p.opts.Name, err)
+		}
+		if o.inputs == nil {
+			return &o.result, nil
+		}
+		if answers, err = fulfil(ctx, req.Host, o.inputs); err != nil {
+			return nil, err
+		}
+		state = o.state
+		if len(o.inputs) == 0 { // a server that sheds load: it asks for nothing but a later try
+			if err := sleep(ctx, time.Second); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return nil, tool.Errorf(tool.ToolFailed, "server %q asked for input %d times without coming to an end; the call was given up", s.p.opts.Name, maxRounds)
+}
+
+// writeCall writes the params of tools/call.
+func writeCall(b *bytes.Buffer, req *provider.Request, answers, state json.RawMessage) error {
+	b.WriteString(`"name":`)
+	writeString(b, req.Definition.OwnName)
+	b.WriteString(`,"arguments":`)
+	if isNull(req.Call.Arguments) {
+		b.WriteString("{}")
+	} else if err := json.Compact(b, req.Call.Arguments); err != nil {
+		return tool.Errorf(tool.InvalidArguments, "the arguments are not JSON: %w", err)
+	}
+	if answers != nil {
+		b.WriteString(`,"inputResponses":`)
+		b.Write(answers)
+	}
+	if state != nil {
+		b.WriteString(`,"requestState":`)
+		return json.Compact(b, state)
+	}
+	return nil
+}
+
+// fulfil answers the questions in a result, one after the other, as the object of answers that the next round carries.
+func fulfil(ctx context.Context, host *provider.Host, inputs map[string]inputRequest) (json.RawMessage, error) {
+	answers := map[string]json.RawMessage{}
+	for id, in := range inputs {
+		var ask asker
+		switch in.Method {
+		case "elicitation/create":
+			ask = elicit
+		case "sampling/createMessage":
+			ask = sample
+		case "roots/list":
+			answers[id] = json.RawMessage(`{"roots":[]}`)
+			continue
+		default:
+			return nil, tool.Errorf(tool.Unsupported, "the tool asks for %q, which nothing here can answer", bounded(in.Method, 100))
+		}
+		answer, err := ask(ctx, host, in.Params)
+		if err != nil {
+			return nil, tool.AsError(err)
+		}
+		answers[id] = answer
+	}
+	return json.Marshal(answers)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,347 @@
+package mcpclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// firstCallID is where the numbers of our own requests start. The SDK counts its few requests from 1 on the same line; both
+// stay below 2^31, which every server can hold.
+const firstCallID = 1 << 30
+
+// methodDiscover begins a session of protocol 2026-07-28; an older server refuses it.
+const methodDiscover = "server/discover"
+
+// errStopped ends a line that the daemon itself closed.
+var errStopped = errors.New("the connection was closed by hermesd")
+
+// carrier moves messages to and from a server: over a process's pipes, streamable HTTP, or HTTP with SSE. It hands what
+// comes in to its line.
+type carrier interface {
+	// send writes one message. It may return before the server has it; a request that fails later is told to
+	// [line.lost]. sent says, for an error, whether the server may have got the message.
+	send(ctx context.Context, f *frame) (sent bool, err error)
+	// established is called once, when the protocol version has been negotiated.
+	established(version string)
+	// close gives the connection up, and waits for what the carrier started.
+	close()
+}
+
+// frame is one message on its way to a server.
+type frame struct {
+	data         []byte // JSON without a newline in it
+	method, name string // the method, and the tool's name for tools/call; 2026-07-28 repeats them in HTTP headers
+	version      string // the protocol version, where the message itself names one
+	headers      map[string]string
+	id           jsonrpc.ID // valid for a request of the SDK
+	call         *call      // set for a request of ours
+}
+
+func (f *frame) expectsAnswer() bool { return f.call != nil || f.id.IsValid() }
+
+// line is one connection to a server, below the SDK's session and beside it. The SDK makes the handshake, negotiates the
+// protocol and hears of list changes through it (line is its [mcp.Connection]). Calls and lists go straight through the
+// line: their parts are never decoded into Go values and encoded again, which would lose the order of keys and large
+// numbers and cost a multiple.
+type line struct {
+	carrier  carrier
+	logger   *slog.Logger
+	patience time.Duration
+	ctx      context.Context // ends with the line
+	cancel   context.CancelCauseFunc
+	up       chan jsonrpc.Message // to the SDK
+	work     sync.WaitGroup       // questions being answered, cancellations being sent
+	heard    atomic.Uint64        // messages received
+	asking   atomic.Int32
+	probing  atomic.Bool
+	noise    *limiter
+
+	mu       sync.Mutex
+	closed   bool
+	calls    map[int64]*call
+	last     int64
+	asked    map[string]context.CancelFunc // questions of the server, by its request id
+	complete map[string]chan struct{}      // elicitations by URL that are waited for
+	version  string                        // of the protocol, once negotiated
+}
+
+// newLine makes a line that waits for the answer to the probe for protocol 2026-07-28 as long as patience.
+func newLine(logger *slog.Logger, patience time.Duration) *line {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	return &line{
+		logger: logger, patience: patience, ctx: ctx, cancel: cancel, noise: newLimiter(logger),
+		up: make(chan jsonrpc.Message, 16), calls: map[int64]*call{}, last: firstCallID,
+		asked: map[string]context.CancelFunc{}, complete: map[string]chan struct{}{},
+	}
+}
+
+// fail ends the line with a reason; only the first counts. Every call in flight ends at once.
+func (l *line) fail(err error) {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return
+	}
+	l.closed = true
+	calls := l.calls
+	l.calls = nil
+	l.mu.Unlock()
+	l.cancel(err)
+	for _, c := range calls {
+		c.finish(reply{err: &brokenError{sent: c.sent.Load(), cause: err}})
+	}
+}
+
+// done is closed when the line has ended; err then says why.
+func (l *line) done() <-chan struct{} { return l.ctx.Done() }
+func (l *line) err() error            { return context.Cause(l.ctx) }
+
+// close ends the line if it has not ended, and waits until nothing of it runs.
+func (l *line) close() {
+	l.fail(errStopped)
+	l.carrier.close()
+	l.work.Wait()
+}
+
+// goWork runs f in a goroutine that close waits for, unless the line has ended.
+func (l *line) goWork(f func()) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	l.work.Go(f)
+	return true
+}
+
+// receive takes one message from the server, or a batch. data becomes the line's own. origin is the call on whose stream
+// the message came, where the transport can tell. It reports whether it was an answer.
+func (l *line) receive(data []byte, origin *call) (answer bool) {
+	if !json.Valid(data) {
+		l.noise.log(slog.LevelWarn, "the server sent a line that is not JSON", "line", bounded(string(data), 200))
+		return false
+	}
+	l.heard.Add(1)
+	if elements(data, func(one json.RawMessage) { answer = l.route(one, origin) || answer }) {
+		return answer
+	}
+	return l.route(data, origin)
+}
+
+func (l *line) route(data []byte, origin *call) (answer bool) {
+	var id, method, params, result, failure json.RawMessage
+	if !members(data, func(key string, value json.RawMessage) {
+		switch key {
+		case "id":
+			id = value
+		case "method":
+			method = value
+		case "params":
+			params = value
+		case "result":
+			result = value
+		case "error":
+			failure = value
+		}
+	}) {
+		l.noise.log(slog.LevelWarn, "the server sent JSON that is no message", "line", bounded(string(data), 200))
+		return false
+	}
+	if method == nil {
+		if n, err := strconv.ParseInt(string(id), 10, 64); err == nil && n >= firstCallID {
+			if c := l.take(n); c != nil {
+				c.finish(reply{result: result, failure: failure})
+			}
+			return true
+		}
+		l.sniffHandshake(result)
+		l.toSDK(data)
+		return true
+	}
+	switch unquote(method) {
+	case "notifications/progress":
+		l.progress(params)
+	case "notifications/message":
+		l.logMessage(params, origin)
+	case "notifications/elicitation/complete":
+		l.elicitationComplete(params)
+	case "notifications/cancelled":
+		if !l.withdrawn(params) {
+			l.toSDK(data)
+		}
+	case "elicitation/create":
+		l.answer(id, params, origin, elicit)
+	case "sampling/createMessage":
+		l.answer(id, params, origin, sample)
+	default:
+		l.toSDK(data)
+	}
+	return false
+}
+
+// sniffHandshake reads the protocol version from the answer to initialize, which transports need before the SDK has it.
+func (l *line) sniffHandshake(result json.RawMessage) {
+	if l.protocol() != "" {
+		return
+	}
+	members(result, func(key string, value json.RawMessage) {
+		if key == "protocolVersion" {
+			l.negotiated(decodeString(value))
+		}
+	})
+}
+
+// negotiated notes the protocol version of the line, once.
+func (l *line) negotiated(version string) {
+	l.mu.Lock()
+	first := l.version == "" && version != ""
+	if first {
+		l.version = version
+	}
+	l.mu.Unlock()
+	if first {
+		l.carrier.established(version)
+	}
+}
+
+func (l *line) protocol() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.version
+}
+
+// toSDK hands a message to the SDK's session.
+func (l *line) toSDK(data []byte) {
+	m, err := jsonrpc.DecodeMessage(data)
+	if err != nil {
+		l.noise.log(slog.LevelWarn, "the server sent JSON that is no message", "line", bounded(string(data), 200), "error", err)
+		return
+	}
+	l.push(m)
+}
+
+func (l *line) push(m jsonrpc.Message) {
+	select {
+	case l.up <- m:
+	case <-l.done():
+	}
+}
+
+// take removes a call that waits for its answer; nil if there is none of that number.
+func (l *line) take(id int64) *call {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.calls[id]
+	delete(l.calls, id)
+	return c
+}
+
+// lost tells whoever waits for the answer to f that it will not come.
+func (l *line) lost(f *frame, sent bool, cause error) {
+	if f.call != nil {
+		if c := l.take(f.call.id); c != nil {
+			c.finish(reply{err: &brokenError{sent: sent, cause: cause}})
+		}
+		return
+	}
+	if f.id.IsValid() {
+		l.push(&jsonrpc.Response{ID: f.id, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: cause.Error()}})
+	}
+}
+
+// Read, Write, Close and SessionID make the line the SDK's connection.
+
+// Read implements [mcp.Connection].
+func (l *line) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case m := <-l.up:
+		return m, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-l.done():
+		return nil, l.err()
+	}
+}
+
+// Write implements [mcp.Connection].
+func (l *line) Write(ctx context.Context, m jsonrpc.Message) error {
+	data, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return fmt.Errorf("encoding a message for the server: %w", err)
+	}
+	f := &frame{data: data}
+	if r, ok := m.(*jsonrpc.Request); ok {
+		f.method, f.id, f.version = r.Method, r.ID, metaVersion(r.Params)
+	}
+	if f.method == methodDiscover {
+		// Some servers of older protocols answer nothing before initialize. Without an answer the SDK goes on to that.
+		time.AfterFunc(l.patience, func() {
+			l.push(&jsonrpc.Response{ID: f.id, Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "not answered"}})
+		})
+	}
+	_, err = l.send(ctx, f)
+	return err
+}
+
+// metaVersion reads the protocol version that requests of 2026-07-28 carry in their _meta; "" if there is none.
+func metaVersion(params json.RawMessage) (version string) {
+	members(params, func(key string, value json.RawMessage) {
+		if key == "_meta" {
+			members(value, func(key string, value json.RawMessage) {
+				if key == mcp.MetaKeyProtocolVersion {
+					version = decodeString(value)
+				}
+			})
+		}
+	})
+	return version
+}
+
+func (l *line) send(ctx context.Context, f *frame) (sent bool, err error) {
+	select {
+	case <-l.done():
+		return false, l.err()
+	default:
+	}
+	return l.carrier.send(ctx, f)
+}
+
+// Close implements [mcp.Connection].
+func (l *line) Close() error {
+	l.fail(errStopped)
+	return nil
+}
+
+// SessionID implements [mcp.Connection].
+func (l *line) SessionID() string { return "" }
+
+// brokenError is a fault of the connection during an exchange.
+type brokenError struct {
+	sent  bool // the server may have got the request
+	cause error
+}
+
+func (e *brokenError) Error() string { return e.cause.Error() }
+func (e *brokenError) Unwrap() error { return e.cause }
+
+// bounded shortens foreign text for logs and errors.
+func bounded(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	cut := most
+	for cut > 0 && s[cut]&0xC0 == 0x80 {
+		cut--
+	}
+	return s[:cut] + "…"
+}

@@ -1,0 +1,115 @@
+package mcpclient
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/hermesd/hermesd/runtime/provider/supervisor"
+)
+
+// Options says how one MCP server is reached and what of it is offered. Exactly one of Command and URL is needed.
+type Options struct {
+	// Name is the label of the server's block: part of its tools' names.
+	Name string
+	// Command is the program and its arguments, for a server that speaks over its standard input and output.
+	Command []string
+	// Dir is the working folder of Command ("": the daemon's).
+	Dir string
+	// URL is the address of a server that speaks streamable HTTP, or only the older HTTP with SSE.
+	URL string
+	// Env is set for Command besides PATH, HOME, LANG and TZ; PassEnv names further variables of the daemon's environment
+	// that the process may see.
+	Env     map[string]string
+	PassEnv []string
+	// Headers go with every request to URL, and to no other host.
+	Headers map[string]string
+	// Include and Exclude select tools by their own names; "*" and "?" match any characters. Exclude wins; an empty
+	// Include takes every tool.
+	Include, Exclude []string
+	// Timeout is the deadline of a call (0: 60 s).
+	Timeout time.Duration
+	// ConnectTimeout bounds starting or connecting, the handshake and the first list of tools included (0: 15 s).
+	ConnectTimeout time.Duration
+	// IdleTimeout stops a lazy server that had no call for this long (0: never). MaxLifetime restarts a server after this
+	// time, between calls (0: never). StopGrace is how long a process may take to stop before it is killed (0: 5 s).
+	IdleTimeout, MaxLifetime, StopGrace time.Duration
+	// Lazy starts the server at its first call, once its tools are known from CacheDir.
+	Lazy bool
+	// Parallel says that the server takes calls side by side. Without it calls run one after the other, except those of
+	// tools that say that they only read.
+	Parallel bool
+	// Defer overrides the deferral of its tools (nil: they may be deferred).
+	Defer *bool
+	// Prefix is put before tool names: nil gives mcp__NAME__TOOL, "" the names as they are, "x" gives x__TOOL.
+	Prefix *string
+	// Override lets its tools shadow built-ins of the same name.
+	Override bool
+	// MaxMessageBytes bounds one message from the server (0: 16 MiB).
+	MaxMessageBytes int
+	// CacheDir keeps the list of tools between runs ("": it is not kept).
+	CacheDir string
+	// Version is hermesd's own, told to the server ("": "dev").
+	Version string
+	// Starts bounds how many providers start at once (nil: unbounded).
+	Starts *supervisor.Gate
+	// Logger gets what the operator should know, and the server's standard error (nil: discarded).
+	Logger *slog.Logger
+	// OnChange is called after a new offer was published (nil: nobody is told).
+	OnChange func()
+}
+
+// Defaults of [Options].
+const (
+	defaultTimeout        = time.Minute
+	defaultConnectTimeout = 15 * time.Second
+	defaultStopGrace      = 5 * time.Second
+	defaultMessageBytes   = 16 << 20
+)
+
+// complete checks o and returns a copy with its defaults filled in.
+func (o *Options) complete() (*Options, error) {
+	if o == nil {
+		return nil, errors.New("mcp server: no options")
+	}
+	c := *o
+	if c.Name == "" {
+		return nil, errors.New("mcp server: name is empty; give the block a label")
+	}
+	if (len(c.Command) > 0) == (c.URL != "") {
+		return nil, fmt.Errorf("mcp server %q: give exactly one of command and url", c.Name)
+	}
+	if len(c.Command) > 0 && c.Command[0] == "" {
+		return nil, fmt.Errorf("mcp server %q: command[0] is empty; name a program", c.Name)
+	}
+	if c.URL != "" {
+		u, err := url.Parse(c.URL)
+		if err != nil {
+			return nil, fmt.Errorf("mcp server %q: url: %w", c.Name, err)
+		}
+		if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return nil, fmt.Errorf("mcp server %q: url %q is not an http or https address", c.Name, c.URL)
+		}
+	}
+	setDefault(&c.Timeout, defaultTimeout)
+	setDefault(&c.ConnectTimeout, defaultConnectTimeout)
+	setDefault(&c.StopGrace, defaultStopGrace)
+	setDefault(&c.MaxMessageBytes, defaultMessageBytes)
+	setDefault(&c.Version, "dev")
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.OnChange == nil {
+		c.OnChange = func() {}
+	}
+	return &c, nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

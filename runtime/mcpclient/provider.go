@@ -1,0 +1,161 @@
+// Package mcpclient is the provider over an MCP server, reached over a process's standard streams, streamable HTTP, or the
+// older HTTP with SSE.
+//
+// The official SDK shakes hands with the server and negotiates the protocol. Below it lies a line ([line]) that carries the
+// SDK's few messages and, beside them, the provider's own: lists and calls, whose definitions and results pass as the
+// bytes that the server sent. A line is one connection; a session is a line that has shaken hands; the supervisor keeps
+// one session, and the provider keeps what the server last offered, whether it runs or not.
+//
+// # Questions and log lines
+//
+// A server may ask during a call (elicitation, sampling) and send log lines. MCP does not say which call they belong to,
+// but for the stream that they come on over HTTP. See [line.belongsTo] for the rule; a question that cannot be placed is
+// refused, a log line that cannot be placed goes to the daemon's log.
+//
+// # Faults
+//
+// A call that is slow, or that the tool fails, fails alone. Only the end of the connection ends the session: the end of
+// the process or its pipe, a session that the server forgot, or an HTTP server that, after a broken exchange, does not
+// answer a ping either. A server that was silent through several calls in a row is asked in the same way.
+package mcpclient
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/provider/supervisor"
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+// probePause is how often a server that has never listed its tools is tried again, at the earliest.
+const probePause = time.Second
+
+// Provider offers one MCP server's tools. Make it with [New]; Run starts it.
+type Provider struct {
+	opts       *Options
+	log        *slog.Logger
+	supervisor *supervisor.Supervisor[*session]
+	cache      *cache
+	turn       chan struct{} // one place: calls that must not run side by side
+	legacy     atomic.Bool   // the server is known to need the handshake of before 2026-07-28
+	sse        atomic.Bool   // the server is known to have only HTTP with SSE
+	silent     atomic.Int32  // calls in a row that timed out without a word from the server
+
+	mu     sync.Mutex // serialises publishing
+	listed digest     // of the list that offer has
+	offer  atomic.Pointer[provider.Offer]
+	params atomic.Pointer[map[string][]paramHeader]
+}
+
+// New checks the options and reads the definition cache; it starts nothing.
+func New(opts *Options) (*Provider, error) {
+	o, err := opts.complete()
+	if err != nil {
+		return nil, err
+	}
+	p := &Provider{
+		opts: o, log: o.Logger.With("mcp_server", o.Name),
+		cache: newCache(o), turn: make(chan struct{}, 1),
+	}
+	p.supervisor, err = supervisor.New(p.start, &supervisor.Options{
+		Name: o.Name, Lazy: o.Lazy, IdleTimeout: o.IdleTimeout, StartTimeout: o.ConnectTimeout, MaxLifetime: o.MaxLifetime,
+		DrainTimeout: o.StopGrace, Starts: o.Starts, NeverQuarantine: true, Logger: p.log, OnStatus: p.publishStatus,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.offer.Store(&provider.Offer{Status: p.supervisor.Status()})
+	p.params.Store(&map[string][]paramHeader{})
+	tools, err := p.cache.load()
+	if err != nil {
+		p.log.Warn("the list of tools from the last run cannot be read; the server is started to list them", "error", err)
+	}
+	if tools != nil {
+		p.replace(tools)
+	}
+	return p, nil
+}
+
+// Identity implements [provider.Provider].
+func (p *Provider) Identity() provider.Identity {
+	return provider.Identity{
+		Name: p.opts.Name, Source: tool.SourceMCP, Defer: p.opts.Defer, Override: p.opts.Override, Parallel: p.opts.Parallel,
+	}
+}
+
+// Offer implements [provider.Provider].
+func (p *Provider) Offer() *provider.Offer { return p.offer.Load() }
+
+// Run implements [provider.Runner].
+func (p *Provider) Run(ctx context.Context) error {
+	var first sync.WaitGroup
+	if p.opts.Lazy && !p.known() {
+		first.Go(func() { p.discover(ctx) })
+	}
+	err := p.supervisor.Run(ctx)
+	first.Wait()
+	return err
+}
+
+// known reports whether the server has ever listed its tools.
+func (p *Provider) known() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.listed != digest{}
+}
+
+// discover starts a lazy server of which nothing is known, for ever until it has listed its tools.
+func (p *Provider) discover(ctx context.Context) {
+	for !p.known() {
+		if _, release, err := p.supervisor.Acquire(ctx); err == nil {
+			release()
+			continue
+		}
+		select {
+		case <-time.After(probePause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// publish makes a list from the server the present offer, and keeps it for the next run.
+func (p *Provider) publish(tools []json.RawMessage) {
+	if !p.replace(tools) {
+		return
+	}
+	if err := p.cache.store(tools); err != nil {
+		p.log.Warn("the list of tools could not be kept for the next run", "error", err)
+	}
+	p.opts.OnChange()
+}
+
+// replace reports whether the list differs from the one that is offered.
+func (p *Provider) replace(tools []json.RawMessage) bool {
+	sum := digestOf(tools)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if sum == p.listed {
+		return false
+	}
+	c := p.translate(tools)
+	p.listed = sum
+	p.params.Store(&c.params)
+	p.offer.Store(&provider.Offer{Tools: c.tools, Refused: c.refused, Status: p.offer.Load().Status})
+	return true
+}
+
+// publishStatus is told each change of the supervisor's state.
+func (p *Provider) publishStatus(status provider.Status) {
+	p.mu.Lock()
+	offer := *p.offer.Load()
+	offer.Status = status
+	p.offer.Store(&offer)
+	p.mu.Unlock()
+	p.opts.OnChange()
+}

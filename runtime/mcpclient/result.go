@@ -1,0 +1,83 @@
+package mcpclient
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+// outcome is the result of tools/call: what the tool gave, or what the server needs before it goes on (2026-07-28,
+// multi round-trip requests).
+type outcome struct {
+	result tool.Result
+	inputs map[string]inputRequest // nil unless the server needs input
+	state  json.RawMessage         // given back with the input; nil if absent
+}
+
+// inputRequest is a question inside a result.
+type inputRequest struct {
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+}
+
+// readResult takes a result apart without decoding what is in it.
+func readResult(raw json.RawMessage) (*outcome, error) {
+	o := &outcome{}
+	var content, isError, inputs json.RawMessage
+	needsInput := false
+	if !members(raw, func(key string, value json.RawMessage) {
+		switch key {
+		case "content":
+			content = value
+		case "structuredContent":
+			if !isNull(value) {
+				o.result.Structured = value
+			}
+		case "isError":
+			isError = value
+		case "_meta":
+			o.result.Meta = withoutReserved(value)
+		case "resultType":
+			needsInput = string(value) == `"input_required"`
+		case "inputRequests":
+			inputs = value
+		case "requestState":
+			o.state = value
+		}
+	}) {
+		return nil, errors.New("the result is no JSON object")
+	}
+	if needsInput || inputs != nil {
+		o.inputs = map[string]inputRequest{}
+		if !isNull(inputs) {
+			if err := json.Unmarshal(inputs, &o.inputs); err != nil {
+				return nil, errors.New("the result asks for input that cannot be read")
+			}
+		}
+		return o, nil
+	}
+	if isError != nil && string(isError) != "true" && string(isError) != "false" {
+		return nil, errors.New("isError of the result is not a boolean")
+	}
+	o.result.IsError = string(isError) == "true"
+	if isNull(content) {
+		if o.result.Structured == nil {
+			return nil, errors.New("the result has neither content nor structuredContent")
+		}
+		o.result.Content = []tool.Content{}
+		return o, nil
+	}
+	objects := true
+	isArray := elements(content, func(block json.RawMessage) {
+		objects = objects && block[0] == '{'
+		o.result.Content = append(o.result.Content, tool.Content(block))
+	})
+	if !isArray || !objects {
+		return nil, errors.New("content of the result is no array of objects")
+	}
+	if o.result.Content == nil {
+		o.result.Content = []tool.Content{}
+	}
+	return o, nil
+}

@@ -1,0 +1,377 @@
+package mcpclient
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hermesd/hermesd/internal/procgroup"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	// exitPatience is how long a line whose pipe has ended waits for the process's exit, to name it in the error.
+	exitPatience = 100 * time.Millisecond
+	// relistPause is the least time between two readings of a list that keeps changing.
+	relistPause = 200 * time.Millisecond
+	// stderrTail is how many lines of standard error an error text may quote.
+	stderrTail = 5
+	// maxStderrLine bounds one line of standard error in the log.
+	maxStderrLine = 4 << 10
+	// lastInitialize is the newest protocol that begins with initialize.
+	lastInitialize = "2025-11-25"
+)
+
+// session is one connection to a server that has shaken hands and listed its tools: the supervisor's instance.
+type session struct {
+	p       *Provider
+	line    *line
+	process *procgroup.Process // nil for a server over HTTP
+	stderr  *procgroup.TailBuffer
+	meta    func(*bytes.Buffer) // what each request carries since 2026-07-28; nil before
+	changed chan struct{}       // capacity 1: the server's list changed
+	loops   sync.WaitGroup
+	gone    chan struct{}
+}
+
+// start connects within ctx and publishes the server's tools.
+func (p *Provider) start(ctx context.Context) (*session, error) {
+	s, err := p.connect(ctx, p.legacy.Load())
+	if err != nil {
+		return nil, err
+	}
+	tools, err := s.listTools(ctx)
+	if err != nil {
+		err = s.explain(err)
+		s.Stop(ctx)
+		return nil, err
+	}
+	p.publish(tools)
+	s.line.goWork(s.relist)
+	return s, nil
+}
+
+// connect makes a connection and shakes hands. A server that a request of the newest protocol kills is connected to again
+// with the older handshake, and so is one that is known to need it.
+func (p *Provider) connect(ctx context.Context, legacy bool) (*session, error) {
+	s := &session{p: p, line: newLine(p.log, p.opts.ConnectTimeout/3), changed: make(chan struct{}, 1), gone: make(chan struct{})}
+	if err := s.open(ctx); err != nil {
+		s.line.fail(errStopped)
+		return nil, err
+	}
+	go s.bury()
+	err := s.shakeHands(ctx, legacy)
+	if err == nil {
+		p.legacy.Store(s.meta == nil)
+		return s, nil
+	}
+	err = s.explain(err)
+	p.legacy.Store(false) // the server may have been replaced
+	old := p.tryOlder(s)
+	killed := s.process != nil && !legacy && s.line.protocol() == "" && errors.Is(err, errConnection)
+	s.Stop(ctx)
+	if (old || killed) && ctx.Err() == nil {
+		return p.connect(ctx, true)
+	}
+	return nil, err
+}
+
+// tryOlder reports whether the failed handshake of s is reason to speak HTTP with SSE from now on: the POST was refused in
+// a way that only a server without streamable HTTP does (MCP 2025-11-25, "Backwards Compatibility").
+func (p *Provider) tryOlder(s *session) bool {
+	h, ok := s.line.carrier.(*streamable)
+	if !ok {
+		p.sse.Store(false) // the server may have been replaced
+		return false
+	}
+	switch h.status.Load() {
+	case 400, 404, 405, 406, 415:
+		p.sse.Store(true)
+		return true
+	default:
+		return false
+	}
+}
+
+// errConnection marks an error as a broken connection.
+var errConnection = errors.New("the connection broke")
+
+// open starts the process, or prepares the connection to the server's URL.
+func (s *session) open(ctx context.Context) error {
+	o := s.p.opts
+	if o.URL == "" {
+		return s.spawn()
+	}
+	client, err := httpClient(o.URL)
+	if err != nil {
+		return err
+	}
+	if s.p.sse.Load() {
+		c, err := newSSE(ctx, s.line, o, client)
+		if err != nil {
+			s.p.sse.Store(false)
+			client.CloseIdleConnections()
+			return err
+		}
+		s.line.carrier = c
+		return nil
+	}
+	s.line.carrier = newStreamable(s.line, o, client, s.suspect)
+	return nil
+}
+
+func (s *session) spawn() error {
+	o := s.p.opts
+	env := procgroup.Environment(o.PassEnv, o.Env, os.LookupEnv)
+	path, err := lookPath(o.Command[0], env)
+	if err != nil {
+		return err
+	}
+	s.process, err = procgroup.Start(&procgroup.Command{
+		Path: path, Args: o.Command[1:], Dir: o.Dir, Env: env, WantStdin: true, Contain: true,
+	})
+	if err != nil {
+		return fmt.Errorf("starting %s: %w", o.Command[0], err)
+	}
+	s.stderr = procgroup.Tail(stderrTail)
+	s.loops.Go(s.drainStderr)
+	s.line.carrier = newStdio(s.line, s.process.Stdin(), s.process.Stdout(), o.MaxMessageBytes)
+	return nil
+}
+
+// lookPath finds a program as the server's environment sees it.
+func lookPath(program string, env []string) (string, error) {
+	if strings.ContainsRune(program, os.PathSeparator) {
+		return program, nil
+	}
+	var dirs string
+	for _, e := range env {
+		if value, ok := strings.CutPrefix(e, "PATH="); ok {
+			dirs = value
+		}
+	}
+	for _, dir := range strings.Split(dirs, string(os.PathListSeparator)) {
+		if dir == "" {
+			continue
+		}
+		if path, err := exec.LookPath(dir + string(os.PathSeparator) + program); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("command %q was not found in PATH (%s); install it, or give its full path", program, dirs)
+}
+
+// drainStderr passes the server's standard error to the log.
+func (s *session) drainStderr() {
+	noise := newLimiter(s.p.log)
+	r := bufio.NewReader(s.process.Stderr())
+	for {
+		text, over, err := readLine(r, maxStderrLine)
+		if over != nil {
+			text = over[:min(len(over), keptEnd)]
+		}
+		if len(text) > 0 {
+			if _, err := s.stderr.Write(append(text, '\n')); err == nil {
+				noise.log(slog.LevelInfo, "server wrote to standard error", "line", string(text))
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// shakeHands lets the SDK negotiate the protocol.
+func (s *session) shakeHands(ctx context.Context, legacy bool) error {
+	var o *mcp.ClientSessionOptions
+	if legacy {
+		o = &mcp.ClientSessionOptions{ProtocolVersion: lastInitialize}
+	}
+	capabilities := &mcp.ClientCapabilities{
+		Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
+		Sampling:    &mcp.SamplingCapabilities{Tools: &mcp.SamplingToolsCapabilities{}},
+	}
+	who := &mcp.Implementation{Name: "hermesd", Version: s.p.opts.Version}
+	client := mcp.NewClient(who, &mcp.ClientOptions{
+		Capabilities:           capabilities,
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { s.noteChange() },
+	})
+	sdk, err := client.Connect(ctx, transport{s.line}, o)
+	if err != nil {
+		if s.line.ctx.Err() != nil {
+			return fmt.Errorf("%w: %w", errConnection, s.line.err())
+		}
+		return err
+	}
+	// The SDK holds a goroutine for list changes (2026-07-28) until it is closed; the line's end is all that closing reports.
+	closeSDK := func() { sdk.Close() } //nolint:errcheck
+	if !s.line.goWork(func() { <-s.line.done(); closeSDK() }) {
+		closeSDK()
+	}
+	init := sdk.InitializeResult()
+	s.line.negotiated(init.ProtocolVersion)
+	if init.ProtocolVersion > lastInitialize {
+		if s.meta, err = requestMeta(init.ProtocolVersion, who, capabilities); err != nil {
+			return err
+		}
+	} else if init.Capabilities != nil && init.Capabilities.Logging != nil {
+		s.wantLogs(ctx)
+	}
+	return nil
+}
+
+// wantLogs asks the server for log lines from info up, which calls pass on. It need not agree, so nobody waits.
+func (s *session) wantLogs(ctx context.Context) {
+	s.line.goWork(func() {
+		_, err := s.line.roundTrip(ctx, &request{method: "logging/setLevel", params: func(b *bytes.Buffer) error {
+			b.WriteString(`"level":"info"`)
+			return nil
+		}})
+		if err != nil {
+			s.p.log.Debug("the server did not take the log level", "error", err)
+		}
+	})
+}
+
+// transport hands the SDK its connection.
+type transport struct{ line *line }
+
+// Connect implements [mcp.Transport].
+func (t transport) Connect(context.Context) (mcp.Connection, error) { return t.line, nil }
+
+func (s *session) noteChange() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// relist reads the list again after each change, at most every relistPause. A list that cannot be read changes nothing.
+func (s *session) relist() {
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for {
+		select {
+		case <-s.changed:
+		case <-s.line.done():
+			return
+		}
+		pause.Reset(relistPause)
+		select {
+		case <-pause.C:
+		case <-s.line.done():
+			return
+		}
+		select { // what came meanwhile is covered by this reading
+		case <-s.changed:
+		default:
+		}
+		ctx, cancel := context.WithTimeout(s.line.ctx, s.p.opts.ConnectTimeout)
+		tools, err := s.listTools(ctx)
+		cancel()
+		switch {
+		case err == nil:
+			s.p.publish(tools)
+		case s.line.ctx.Err() == nil:
+			s.p.log.Warn("the server's changed list of tools could not be read; the former one stays", "error", err)
+		}
+	}
+}
+
+// suspect asks a server over HTTP, after an exchange broke, whether it still lives; only silence ends the session.
+func (s *session) suspect(cause error) {
+	if !s.line.probing.CompareAndSwap(false, true) {
+		return
+	}
+	if !s.line.goWork(func() {
+		defer s.line.probing.Store(false)
+		ctx, cancel := context.WithTimeout(s.line.ctx, s.p.opts.ConnectTimeout)
+		defer cancel()
+		if err := s.line.alive(ctx, s.meta); err != nil {
+			s.line.fail(cause)
+		}
+	}) {
+		s.line.probing.Store(false)
+	}
+}
+
+// bury waits for the end of the line and takes down everything that belongs to it.
+func (s *session) bury() {
+	if s.process != nil {
+		select {
+		case <-s.line.done():
+		case <-s.process.Done():
+			// What it wrote last is still in the pipe, which ends now.
+			select {
+			case <-s.line.done():
+			case <-time.After(exitPatience):
+				s.line.fail(errors.New("the process ended"))
+			}
+		}
+		s.process.Stop(s.p.opts.StopGrace)
+	} else {
+		<-s.line.done()
+	}
+	s.line.close()
+	s.loops.Wait()
+	close(s.gone)
+}
+
+// explain adds to an error how the process ended and what it wrote, if it did.
+func (s *session) explain(err error) error {
+	if s.process == nil {
+		return err
+	}
+	select {
+	case <-s.process.Done():
+	case <-time.After(exitPatience):
+		if s.line.ctx.Err() == nil {
+			return err
+		}
+	}
+	text := ""
+	if lines := s.stderr.Lines(); len(lines) > 0 {
+		text = "; it wrote: " + strings.Join(lines, " | ")
+	}
+	select {
+	case <-s.process.Done():
+		return fmt.Errorf("%w (%s%s)", err, s.process.ExitState(), text)
+	default:
+		return fmt.Errorf("%w%s", err, text)
+	}
+}
+
+// Done implements [supervisor.Instance].
+func (s *session) Done() <-chan struct{} { return s.gone }
+
+// Err implements [supervisor.Instance].
+func (s *session) Err() error { return s.explain(s.line.err()) }
+
+// Stop implements [supervisor.Instance].
+func (s *session) Stop(ctx context.Context) {
+	s.line.fail(errStopped)
+	select {
+	case <-s.gone:
+	case <-ctx.Done():
+		if s.process != nil {
+			s.process.Stop(0)
+		}
+		<-s.gone
+	}
+}
+
+// PID is the process of a server over stdio, else 0.
+func (s *session) PID() int {
+	if s.process == nil {
+		return 0
+	}
+	return s.process.PID()
+}
