@@ -10,6 +10,10 @@ type params struct {
 	synonym, onlySynonym        float32 // share of a synonym's, and when the word itself is in no tool
 	compound, fuzzy, camelPart  float32
 
+	clause     float32 // share of a tool's score that comes from its place within the sentence it serves best
+	clauseInfo float32 // exponent with which the information of a sentence counts against that of the fullest one
+	clauseMin  float32 // share of the fullest sentence's information below which a sentence asks for nothing
+
 	rerank                int     // how many of the best the second pass looks at
 	nameShare             float32 // for a tool's own name being asked for whole
 	verbSame, verbOther   float32
@@ -34,6 +38,7 @@ var ranking = params{
 	verbSame:  .16, verbOther: .10,
 	source: .16, pair: .2,
 	coverage: .4,
+	clause:   .4, clauseInfo: .4, clauseMin: .2,
 	weakLine: .35, weakPerWord: .02, weakFloor: .1,
 	nameGrade: [...]float32{1, 1.5, 1.5, 2, 2},
 }

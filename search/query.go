@@ -16,6 +16,7 @@ const (
 	maxPhrase     = 4      // words of a phrase in the lexicon
 	minFuzzy      = 6      // letters of a word that is searched with one edit
 	maxFuzzy      = 4      // terms that one misspelt word may stand for
+	maxClauses    = 8      // sentences that are told apart; the last takes the rest
 	minCompound   = 6      // letters of a word that is split in two
 )
 
@@ -25,6 +26,7 @@ type token struct {
 	stem     string
 	argument bool // quoted, a number, an address, a path: the value of an argument, not a description of a tool
 	name     bool // capitalised within a sentence
+	clause   int  // sentence of the query, from 0
 	extra    bool // part of a camelCase run that is itself a term
 }
 
@@ -37,10 +39,11 @@ type slot struct {
 
 // concept is one word of the query with everything that may stand for it.
 type concept struct {
-	word   string
-	weight float32
-	info   float32 // weight x information
-	alts   []alternative
+	word    string
+	weight  float32
+	info    float32 // weight x information
+	clauses uint32  // sentences it stands in, a bit each
+	alts    []alternative
 }
 
 // alternative is a term, or a phrase all of whose terms must be there, that meets a concept to a degree.
@@ -51,21 +54,23 @@ type alternative struct {
 
 // parsedQuery is a query in the terms of one scope.
 type parsedQuery struct {
-	text     string // trimmed
-	hash     uint64 // of the text as a name
-	concepts []concept
-	slots    []slot
-	verb     verbClass
-	total    float32 // information of all concepts
+	text       string // trimmed
+	hash       uint64 // of the text as a name
+	concepts   []concept
+	slots      []slot
+	verb       verbClass
+	total      float32             // information of all concepts
+	clauses    int                 // sentences
+	clauseInfo [maxClauses]float32 // information of each
 }
 
 // tokenize splits a query into words and tells arguments from descriptions.
 func tokenize(text string) []token {
 	var tokens []token
 	var quote rune
-	wordsBefore, chunks := 0, strings.Fields(text)
 	sentenceStart := true
-	for _, chunk := range chunks {
+	clause := 0
+	for _, chunk := range strings.Fields(text) {
 		closing := quote
 		if quote == 0 {
 			if q, ok := opensQuote(chunk); ok && strings.ContainsRune(text, q) {
@@ -80,6 +85,9 @@ func tokenize(text string) []token {
 		name := !sentenceStart && unicode.IsUpper(first)
 		argument := inQuote || isAddress(chunk)
 		begin := len(tokens)
+		if begin > 0 && sentenceStart {
+			clause = min(clause+1, maxClauses-1)
+		}
 		eachWord(chunk, func(word string, extra bool) {
 			if extra {
 				// The parts stand just before the run that they make up.
@@ -89,9 +97,8 @@ func tokenize(text string) []token {
 					n += len(tokens[i].word)
 				}
 			}
-			tokens = append(tokens, token{word: word, stem: stem(word), argument: argument || isIdentifier(word), name: name})
+			tokens = append(tokens, token{word: word, stem: stem(word), argument: argument || isIdentifier(word), name: name, clause: clause})
 		})
-		wordsBefore += len(tokens) - begin
 		sentenceStart = strings.HasSuffix(chunk, ".") || strings.HasSuffix(chunk, "?") || strings.HasSuffix(chunk, "!") || strings.HasSuffix(chunk, ":")
 	}
 	if quote != 0 || allArguments(tokens) { // never closed, or nothing else: no quotation
@@ -257,11 +264,12 @@ func (p *parser) parse(text string) {
 		}
 		if c, ok := seen[t.stem]; ok {
 			p.q.concepts[c].weight = max(p.q.concepts[c].weight, weights[i])
+			p.q.concepts[c].clauses |= 1 << t.clause
 			at[i] = c + 1
 			continue
 		}
 		seen[t.stem] = len(p.q.concepts)
-		p.q.concepts = append(p.q.concepts, concept{word: t.word, weight: weights[i]})
+		p.q.concepts = append(p.q.concepts, concept{word: t.word, weight: weights[i], clauses: 1 << t.clause})
 		at[i] = len(p.q.concepts)
 	}
 	p.shorten(tokens, at)
@@ -435,35 +443,5 @@ func (p *parser) phrases(tokens []token, at []int) {
 				add(i, i+2, a)
 			}
 		}
-	}
-}
-
-// inform computes what each concept is worth, and what each slot is asked for.
-func (p *parser) inform() {
-	for i := range p.q.concepts {
-		c := &p.q.concepts[i]
-		best := float32(0)
-		for _, a := range c.alts {
-			idf := float32(0)
-			for _, s := range a.slots {
-				idf = max(idf, p.q.slots[s].idf)
-				p.q.slots[s].ask = max(p.q.slots[s].ask, c.weight*a.weight)
-			}
-			if a.weight == 1 {
-				best = idf
-				break
-			}
-			best = max(best, idf)
-		}
-		for _, a := range c.alts {
-			for _, s := range a.slots {
-				p.q.slots[s].ask = max(p.q.slots[s].ask, c.weight*a.weight)
-			}
-		}
-		if len(c.alts) == 0 {
-			best = p.idf(0)
-		}
-		c.info = c.weight * best
-		p.q.total += c.info
 	}
 }

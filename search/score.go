@@ -15,15 +15,17 @@ type match struct {
 
 // candidate is a document under consideration.
 type candidate struct {
-	entry    *entry
-	ord      uint32 // place in the corpus; extras come after all of it
-	extra    bool
-	grade    int
-	from, to int // its matches
-	first    float32
-	met      float32 // share of the query's information, 0..1
-	score    float32
-	second   secondPass
+	entry     *entry
+	ord       uint32 // place in the corpus; extras come after all of it
+	extra     bool
+	grade     int
+	from, to  int // its matches
+	first     float32
+	met       float32 // share of the query's information, 0..1
+	score     float32
+	second    secondPass
+	clauses   [maxClauses]float32 // score for each sentence of the query alone
+	clauseMet [maxClauses]float32
 }
 
 // secondPass holds the parts of the second pass, for the explanation.
@@ -99,6 +101,12 @@ func (r *run) firstPass(c *candidate) {
 		}
 		c.first += q.weight * best
 		met += q.info * min(share, 1)
+		for k := 0; r.q.clauses > 1 && k < r.q.clauses; k++ {
+			if q.clauses>>k&1 != 0 {
+				c.clauses[k] += q.weight * best
+				c.clauseMet[k] += q.info * min(share, 1)
+			}
+		}
 	}
 	if r.q.total > 0 {
 		c.met = met / r.q.total
@@ -143,11 +151,52 @@ func (r *run) secondPass(c *candidate) {
 			c.second.pair += p.pair
 		}
 	}
-	c.second.coverage = float32(math.Pow(float64(c.met), float64(p.coverage)))
-	c.score = c.first * (1 + c.second.name + c.second.verb + c.second.source + c.second.pair) * c.second.coverage * p.nameGrade[c.grade]
+	c.second.coverage = r.power(c.met)
+	factor := (1 + c.second.name + c.second.verb + c.second.source + c.second.pair) * p.nameGrade[c.grade]
+	c.score = c.first * factor * c.second.coverage
+	if r.q.clauses > 1 {
+		for k, info := range r.q.clauseInfo[:r.q.clauses] {
+			if info > 0 {
+				c.clauses[k] *= factor * r.power(c.clauseMet[k]/info)
+			}
+		}
+	}
 	if r.usage != nil {
 		c.second.usage = r.usage(e.name)
 		c.score *= 1 + c.second.usage
+	}
+}
+
+func (r *run) power(met float32) float32 {
+	return float32(math.Pow(float64(met), float64(r.params.coverage)))
+}
+
+// byClause mixes into the scores how well each tool serves the sentence of the query that it serves best, so that a query
+// that asks for several things finds a tool for each.
+func (r *run) byClause(best []candidate) {
+	info := r.q.clauseInfo[:r.q.clauses]
+	fullest := slices.Max(info)
+	var top [maxClauses]float32
+	full := float32(0)
+	for i := range best {
+		full = max(full, best[i].score)
+		for k := range info {
+			top[k] = max(top[k], best[i].clauses[k])
+		}
+	}
+	for k, in := range info {
+		if in <= fullest*r.params.clauseMin {
+			top[k] = 0
+		} else if top[k] > 0 {
+			top[k] = full * float32(math.Pow(float64(in/fullest), float64(r.params.clauseInfo))) / top[k]
+		}
+	}
+	for i := range best {
+		part := float32(0)
+		for k := range info {
+			part = max(part, best[i].clauses[k]*top[k])
+		}
+		best[i].score += r.params.clause * (part - best[i].score)
 	}
 }
 

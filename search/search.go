@@ -161,6 +161,9 @@ func (r *run) rank() {
 	for i := range best {
 		r.secondPass(&best[i])
 	}
+	if r.q.clauses > 1 {
+		r.byClause(best)
+	}
 	slices.SortFunc(best, compare)
 	for _, s := range r.q.slots {
 		r.wanted.clear(s.term)
