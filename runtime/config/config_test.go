@@ -1,76 +1,15 @@
 package config_test
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/hermesd/hermesd/runtime/config"
 )
 
 // sameMeaning compares configurations whatever file and syntax they came from.
-var sameMeaning = cmp.Options{
-	cmpopts.IgnoreUnexported(config.Config{}),
-	cmpopts.IgnoreFields(config.Config{}, "Files"),
-	cmpopts.IgnoreTypes(config.Position{}),
-	cmpopts.IgnoreFields(config.Rule{}, "When"), // Rule.Text is its source
-}
-
-func everything(t *testing.T) (*config.Config, *config.Environment) {
-	t.Helper()
-	vars := map[string]string{}
-	for _, name := range []string{"NOTES_TOKEN", "GITHUB_TOKEN", "HOOK_SECRET", "APPROVALS_SECRET", "OTLP_TOKEN", "EMBEDDINGS_KEY"} {
-		vars[name] = "secret-" + name
-	}
-	src := strings.ReplaceAll(switchedOn(readExample(t)), `"Bearer ${secret("env:TRACKER_TOKEN")}"`, `"${"$"}{no template}"`)
-	env := fakeEnv(vars)
-	return mustParse(t, "/etc/hermesd/config.hcl", src, env), env
-}
-
-func TestWhatIsShownLoadsToTheSameAgain(t *testing.T) {
-	cfg, env := everything(t)
-	shows := map[string]func(*bytes.Buffer) error{
-		"config.hcl":      func(b *bytes.Buffer) error { return cfg.Show(b) },
-		"config.hcl.json": func(b *bytes.Buffer) error { return cfg.ShowJSON(b) },
-	}
-	for name, show := range shows {
-		t.Run(name, func(t *testing.T) {
-			var b bytes.Buffer
-			if err := show(&b); err != nil {
-				t.Fatal(err)
-			}
-			again := mustParse(t, "/etc/hermesd/"+name, b.String(), env)
-			if diff := cmp.Diff(cfg, again, sameMeaning, cmpopts.SortSlices(func(a, b config.Secret) bool { return a.Ref < b.Ref })); diff != "" {
-				t.Errorf("(-loaded +shown and loaded):\n%s\n%s", diff, b.String())
-			}
-		})
-	}
-}
-
-func TestShownConfigurationsHaveNoSecrets(t *testing.T) {
-	cfg, _ := everything(t)
-	var b bytes.Buffer
-	if err := errors.Join(cfg.Show(&b), cfg.ShowJSON(&b)); err != nil {
-		t.Fatal(err)
-	}
-	if len(cfg.Secrets) != 6 {
-		t.Errorf("%d secrets, want 6", len(cfg.Secrets))
-	}
-	for _, s := range cfg.Secrets {
-		if strings.Contains(b.String(), s.Value) {
-			t.Errorf("%s is shown", s.Ref)
-		}
-	}
-}
-
 func TestAnEmptyFileIsTheDefaults(t *testing.T) {
 	cfg, diags := config.Default(fakeEnv(nil))
 	if diags.HasErrors() {
@@ -191,137 +130,5 @@ func TestDiagnosticsInTheirForms(t *testing.T) {
 	}
 	if _, none := config.Default(fakeEnv(nil)); none.Err() != nil {
 		t.Errorf("Err() without errors is %v", none.Err())
-	}
-}
-
-func TestTextThatWouldExhaustTheParserIsRefused(t *testing.T) {
-	tests := map[string]struct{ path, src, want string }{
-		"brackets in brackets":      {"c.hcl", "watch = " + strings.Repeat("(", 500_000), "too complex"},
-		"blocks in blocks":          {"c.hcl", strings.Repeat("a {\n", 101), "too complex"},
-		"a chain of negations":      {"c.hcl", "watch = " + strings.Repeat("!", 50_000), "too complex"},
-		"a chain of sums":           {"c.hcl", "watch = 1" + strings.Repeat("+1", 50_000), "too complex"},
-		"a sum over lines":          {"c.hcl", "watch = (1" + strings.Repeat("\n+1", 50_000) + ")", "too complex"},
-		"a chain of conditions":     {"c.hcl", "watch = " + strings.Repeat("a?b:", 50_000), "too complex"},
-		"a chain of indexes":        {"c.hcl", "watch = a" + strings.Repeat("[0]", 50_000), "too complex"},
-		"templates in templates":    {"c.hcl", `watch = ` + strings.Repeat(`"${`, 50_000), "too complex"},
-		"template directives":       {"c.hcl", `watch = "` + strings.Repeat(`%{ if a }`, 20_000) + `"`, "too complex"},
-		"JSON arrays in arrays":     {"c.json", strings.Repeat("[", 1_000_000), "too complex"},
-		"JSON objects in objects":   {"c.json", strings.Repeat(`{"a":`, 200_000), "too complex"},
-		"a deep expression in JSON": {"c.json", `{"watch": "${` + strings.Repeat("(", 50_000) + `"}`, "too complex"},
-		"a chain in JSON":           {"c.json", `{"watch": "${1` + strings.Repeat("+1", 50_000) + `}"}`, "too complex"},
-		"a condition in JSON":       {"c.json", `{"rule": {"a": {"action": "deny", "when": "` + strings.Repeat("!", 50_000) + `"}}}`, "too complex"},
-		"a file that is too large":  {"c.hcl", strings.Repeat("#\n", config.MaxFileBytes), "too large"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if _, diags := config.Parse(test.path, []byte(test.src), fakeEnv(nil)); !strings.Contains(diags.Error(), test.want) {
-				t.Errorf("want %q in: %s", test.want, diags.Error())
-			}
-		})
-	}
-}
-
-func TestLargeButPlainFilesAreTaken(t *testing.T) {
-	var b strings.Builder
-	for i := range 3000 {
-		fmt.Fprintf(&b, "mcp_server \"s%d\" {\n  url = \"https://example.com/%d\"\n  headers = { A = \"b\", C = upper(\"d\") }\n}\n", i, i)
-	}
-	if cfg := mustParse(t, "config.hcl", b.String(), fakeEnv(nil)); len(cfg.MCPServers) != 3000 {
-		t.Errorf("%d servers", len(cfg.MCPServers))
-	}
-}
-
-func TestFilesOfConfD(t *testing.T) {
-	many := map[string][]byte{"config.hcl": nil}
-	for i := range 201 {
-		many[fmt.Sprintf("conf.d/%03d.hcl", i)] = nil
-	}
-	broken := archiveEnv(map[string][]byte{"config.hcl": nil})
-	broken.ReadDir = func(dir string) ([]string, error) {
-		return nil, &fs.PathError{Op: "open", Path: dir, Err: fs.ErrPermission}
-	}
-	tests := map[string]struct {
-		env  *config.Environment
-		want string
-	}{
-		"too many are refused":                       {archiveEnv(many), "Too many files in /etc/hermesd/conf.d; it has 201 and the limit is 200; merge some."},
-		"a folder that cannot be listed is an error": {broken, "Cannot list /etc/hermesd/conf.d; /etc/hermesd/conf.d: permission denied."},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			_, diags := config.Load("/etc/hermesd/config.hcl", test.env)
-			if diags.Error() != test.want {
-				t.Errorf("got  %s\nwant %s", diags.Error(), test.want)
-			}
-		})
-	}
-}
-
-func TestFormat(t *testing.T) {
-	tests := map[string]struct{ path, src, want string }{
-		"native syntax is laid out": {"c.hcl", "log {\nlevel=\"info\"\n   format   = \"json\"\n}\n", "log {\n  level  = \"info\"\n  format = \"json\"\n}\n"},
-		"comments stay":             {"c.hcl", "// why\n\n#a = 1\n", "// why\n\n#a = 1\n"},
-		"JSON syntax is indented":   {"c.hcl.json", `{"log":{"level":"info"}}`, "{\n  \"log\": {\n    \"level\": \"info\"\n  }\n}\n"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			got, diags := config.Format(test.path, []byte(test.src))
-			if diags.HasErrors() {
-				t.Fatal(diags)
-			}
-			if diff := cmp.Diff(test.want, string(got)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-	if got, diags := config.Format("c.hcl", []byte("log {")); !diags.HasErrors() || got != nil {
-		t.Errorf("a file that does not parse gave %q and %v", got, diags)
-	}
-}
-
-func TestDefaultPath(t *testing.T) {
-	tests := map[string]struct {
-		vars map[string]string
-		want string
-	}{
-		"a service's folder":  {map[string]string{"CONFIGURATION_DIRECTORY": "/etc/hermesd"}, "/etc/hermesd/config.hcl"},
-		"a person's folder":   {map[string]string{"XDG_CONFIG_HOME": "/home/ada/cfg"}, "/home/ada/cfg/hermesd/config.hcl"},
-		"below the home":      {nil, "/home/ada/.config/hermesd/config.hcl"},
-		"nothing known":       {map[string]string{"HOME": ""}, "/etc/hermesd/config.hcl"},
-		"relative is nothing": {map[string]string{"XDG_CONFIG_HOME": "cfg"}, "/home/ada/.config/hermesd/config.hcl"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := config.DefaultPath(fakeEnv(test.vars)); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
-	}
-}
-
-func TestAServiceIsWhatSystemdsSystemManagerStarts(t *testing.T) {
-	tests := map[string]struct {
-		invocation, session bool
-		want                bool
-	}{
-		"a person's shell":          {false, true, false},
-		"a person's service":        {true, true, false},
-		"a system service":          {true, false, true},
-		"a shell without a session": {false, false, false},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			for variable, set := range map[string]bool{"INVOCATION_ID": test.invocation, "XDG_RUNTIME_DIR": test.session} {
-				t.Setenv(variable, "/x") // restores it afterwards
-				if !set {
-					if err := os.Unsetenv(variable); err != nil {
-						t.Fatal(err)
-					}
-				}
-			}
-			if got := config.ProcessEnvironment().Service; got != test.want {
-				t.Errorf("got %v", got)
-			}
-		})
 	}
 }

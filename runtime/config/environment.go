@@ -8,8 +8,8 @@ import (
 	"sort"
 )
 
-// Environment is what a configuration may learn about the process and the machine. The zero value, like a nil pointer,
-// reads the process's own variables and files; tests replace its parts.
+// Environment is what a configuration may learn about the process and the machine. The zero value reads the process's own
+// variables and files as a person's; a nil pointer stands for [ProcessEnvironment]. Tests replace its parts.
 type Environment struct {
 	// Lookup finds an environment variable; the default is os.LookupEnv.
 	Lookup func(name string) (string, bool)
