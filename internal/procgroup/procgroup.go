@@ -25,6 +25,7 @@ const tailDrain = time.Second
 // Command says what to start. Its standard output and error are pipes that the caller drains.
 type Command struct {
 	Path string
+	Name string   // argument 0; default Path
 	Args []string // without the program's own name
 	Dir  string   // "" means the daemon's
 	Env  []string // the complete environment, see [Environment]
@@ -39,6 +40,10 @@ type Command struct {
 	// Contain puts the shim between the daemon and the program, if [ShimMain] was called in this process and the machine
 	// is Linux. See [Process.Containment].
 	Contain bool
+
+	// NoNetwork gives the program a network of its own without a way out, where the machine allows that. See
+	// [Process.Networked].
+	NoNetwork bool
 
 	noNamespace bool // as on a machine that allows none
 }
@@ -74,6 +79,7 @@ type Process struct {
 	leader      *os.Process // the program, or the shim above it
 	pid         int         // of the program
 	containment Containment
+	networked   bool
 	stdin       io.WriteCloser
 	stdout      *os.File
 	stderr      *os.File
@@ -103,6 +109,9 @@ func (p *Process) PID() int { return p.pid }
 
 // Containment says what catches the program's descendants.
 func (p *Process) Containment() Containment { return p.containment }
+
+// Networked reports whether the program shares the machine's network.
+func (p *Process) Networked() bool { return p.networked }
 
 // Stdin is nil unless Command.WantStdin was set.
 func (p *Process) Stdin() io.WriteCloser { return p.stdin }

@@ -157,6 +157,20 @@ func TestExtraFilesAndLifelineGetTheNumbersThatTheProgramIsTold(t *testing.T) {
 	})
 }
 
+func TestAProgramCanHaveAnotherNameAndNoNetwork(t *testing.T) {
+	eachWay(t, func(t *testing.T, cmd procgroup.Command) {
+		cmd.Name, cmd.NoNetwork = "another", true
+		p := sh(t, &cmd, `echo $0; grep -c : /proc/self/net/dev`)
+		name, devices, _ := strings.Cut(strings.TrimSpace(drain(t, p.Stdout())), "\n")
+		if name != "another" {
+			t.Errorf("name %q", name)
+		}
+		if alone := devices == "1"; alone == p.Networked() {
+			t.Errorf("%s network devices, said to be networked: %v", devices, p.Networked())
+		}
+	})
+}
+
 func TestStopIsBounded(t *testing.T) {
 	const grace = 100 * time.Millisecond
 	tests := map[string]struct {

@@ -26,17 +26,17 @@ var shimReady atomic.Bool
 type shimLine struct {
 	lifeline, report int  // descriptors of the shim
 	pass             bool // the program gets the lifeline too
-	path             string
+	path, name       string
 	args             []string
 }
 
 func (l *shimLine) argv() []string {
-	return append([]string{shimName, strconv.Itoa(l.lifeline), strconv.Itoa(l.report), strconv.FormatBool(l.pass), l.path}, l.args...)
+	return append([]string{shimName, strconv.Itoa(l.lifeline), strconv.Itoa(l.report), strconv.FormatBool(l.pass), l.path, l.name}, l.args...)
 }
 
 func parseShimLine(argv []string) (*shimLine, error) {
-	if len(argv) < 5 {
-		return nil, fmt.Errorf("want at least 5 arguments, have %d", len(argv))
+	if len(argv) < 6 {
+		return nil, fmt.Errorf("want at least 6 arguments, have %d", len(argv))
 	}
 	lifeline, err := strconv.Atoi(argv[1])
 	if err != nil {
@@ -46,7 +46,7 @@ func parseShimLine(argv []string) (*shimLine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("report: %w", err)
 	}
-	return &shimLine{lifeline: lifeline, report: report, pass: argv[3] == "true", path: argv[4], args: argv[5:]}, nil
+	return &shimLine{lifeline: lifeline, report: report, pass: argv[3] == "true", path: argv[4], name: argv[5], args: argv[6:]}, nil
 }
 
 // ShimMain must be called first in main, and in TestMain of tests that use [Command.Contain]. It returns at once unless
@@ -86,7 +86,7 @@ func runShim(line *shimLine) {
 	if line.pass {
 		files = append(files, lifeline.Fd())
 	}
-	pid, err := syscall.ForkExec(line.path, append([]string{line.path}, line.args...), &syscall.ProcAttr{
+	pid, err := syscall.ForkExec(line.path, append([]string{line.name}, line.args...), &syscall.ProcAttr{
 		Env: os.Environ(), Files: files,
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})

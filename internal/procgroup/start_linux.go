@@ -1,6 +1,7 @@
 package procgroup
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -65,15 +66,34 @@ func (p *Process) launchDirect(cmd *Command, ends *pipes) error {
 		env = append(env[:len(env):len(env)], LifelineEnv+"="+strconv.Itoa(len(files)))
 		files = append(files, ends.lifelineRead)
 	}
-	leader, err := os.StartProcess(cmd.Path, append([]string{cmd.Path}, cmd.Args...), &os.ProcAttr{
+	attr := &os.ProcAttr{
 		Dir: cmd.Dir, Env: env, Files: files,
-		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
-	})
+		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: cmd.networkFlag()},
+	}
+	argv := append([]string{cmp.Or(cmd.Name, cmd.Path)}, cmd.Args...)
+	leader, err := os.StartProcess(cmd.Path, argv, attr)
+	if refused(err) && attr.Sys.Cloneflags != 0 {
+		attr.Sys.Cloneflags = 0
+		leader, err = os.StartProcess(cmd.Path, argv, attr)
+	}
 	if err != nil {
 		return fmt.Errorf("start program: %w", err)
 	}
 	p.leader, p.pid, p.containment = leader, leader.Pid, ContainedByGroup
+	p.networked = attr.Sys.Cloneflags == 0
 	return nil
+}
+
+func (c *Command) networkFlag() uintptr {
+	if c.NoNetwork && !c.noNamespace {
+		return syscall.CLONE_NEWNET
+	}
+	return 0
+}
+
+// refused reports whether the machine does not allow a namespace. A program without execute permission looks alike.
+func refused(err error) bool {
+	return errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOSPC)
 }
 
 // launchShim starts the shim, in namespaces of its own if the machine allows that, and waits until the shim has started
@@ -88,11 +108,11 @@ func (p *Process) launchShim(cmd *Command, ends *pipes) error {
 	if cmd.Lifeline {
 		env = append(env[:len(env):len(env)], LifelineEnv+"="+strconv.Itoa(len(files)))
 	}
-	line := shimLine{lifeline: len(files), report: len(files) + 1, pass: cmd.Lifeline, path: cmd.Path, args: cmd.Args}
+	line := shimLine{lifeline: len(files), report: len(files) + 1, pass: cmd.Lifeline, path: cmd.Path, name: cmp.Or(cmd.Name, cmd.Path), args: cmd.Args}
 	attr := &os.ProcAttr{
 		Dir: cmd.Dir, Env: env, Files: append(files, ends.lifelineRead, report),
 		Sys: &syscall.SysProcAttr{
-			Setpgid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS,
+			Setpgid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | cmd.networkFlag(),
 		},
 	}
 	leader, err := (*os.Process)(nil), error(syscall.EPERM)
@@ -100,7 +120,7 @@ func (p *Process) launchShim(cmd *Command, ends *pipes) error {
 		p.containment = ContainedByNamespace
 		leader, err = os.StartProcess("/proc/self/exe", line.argv(), attr)
 	}
-	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOSPC) {
+	if refused(err) {
 		p.containment = ContainedBySubreaper
 		// No parent-death signal: the shim sees the lifeline end and must live to kill what is below it.
 		attr.Sys.Cloneflags, attr.Sys.Pdeathsig = 0, 0
@@ -112,6 +132,7 @@ func (p *Process) launchShim(cmd *Command, ends *pipes) error {
 	}
 	report.Close() //nolint:errcheck // so that the shim's death is the pipe's end
 	p.leader, p.status = leader, reports
+	p.networked = attr.Sys.Cloneflags&syscall.CLONE_NEWNET == 0
 	if err := p.awaitProgram(); err != nil {
 		syscall.Kill(leader.Pid, syscall.SIGKILL) //nolint:errcheck // it may be gone, and is reaped below
 		leader.Wait()                             //nolint:errcheck // reaped only for its own sake

@@ -3,6 +3,7 @@
 package procgroup
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strconv"
@@ -20,13 +21,13 @@ func start(cmd *Command) (*Process, error) {
 		env = append(env[:len(env):len(env)], LifelineEnv+"="+strconv.Itoa(len(files)))
 		files = append(files, ends.lifelineRead)
 	}
-	leader, err := os.StartProcess(cmd.Path, append([]string{cmd.Path}, cmd.Args...), &os.ProcAttr{Dir: cmd.Dir, Env: env, Files: files})
+	leader, err := os.StartProcess(cmd.Path, append([]string{cmp.Or(cmd.Name, cmd.Path)}, cmd.Args...), &os.ProcAttr{Dir: cmd.Dir, Env: env, Files: files})
 	if err != nil {
 		ends.closeAll()
 		return nil, fmt.Errorf("start program: %w", err)
 	}
 	p := &Process{
-		leader: leader, pid: leader.Pid, containment: ContainedByGroup,
+		leader: leader, pid: leader.Pid, containment: ContainedByGroup, networked: true,
 		stdout: ends.stdout, stderr: ends.stderr, lifeline: ends.lifeline, done: make(chan struct{}),
 	}
 	if ends.stdin != nil {

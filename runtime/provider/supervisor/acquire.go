@@ -122,6 +122,16 @@ func (s *Supervisor[I]) Quarantine(reason string) {
 	})
 }
 
+// Wake starts a lazy provider that nobody has acquired, and keeps trying until it has been ready once.
+func (s *Supervisor[I]) Wake() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life == nil {
+		s.woken = true
+		s.poke()
+	}
+}
+
 // Restart ends a quarantine, forgets earlier failures, and starts the instance anew, once those who use it are done.
 func (s *Supervisor[I]) Restart() {
 	s.wish(func() bool {

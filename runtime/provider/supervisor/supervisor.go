@@ -31,6 +31,7 @@ type Supervisor[I Instance] struct {
 
 	// Wishes.
 	waiters    int    // who want a start
+	woken      bool   // a start is wanted until one has succeeded
 	disabled   bool   // the operator's switch
 	quarantine string // why no start may happen; "" if it may
 	restart    bool   // replace the instance, for a reason that is no failure
@@ -112,7 +113,7 @@ func (s *Supervisor[I]) awaitDemand(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		s.mu.Lock()
 		state, reason := s.status.State, s.status.Reason
-		wanted := !s.opts.Lazy || s.waiters > 0 || s.restart
+		wanted := !s.opts.Lazy || s.waiters > 0 || s.woken || s.restart
 		switch {
 		case s.disabled:
 			state, reason, wanted = provider.Disabled, disabledReason, false
@@ -153,7 +154,7 @@ func (s *Supervisor[I]) oneLife(ctx context.Context) {
 	now := time.Now()
 	l := &life[I]{instance: inst, born: now, lastUse: now}
 	s.mu.Lock()
-	s.life = l
+	s.life, s.woken = l, false
 	s.status.LastSuccess = now
 	s.mu.Unlock()
 	s.enter(provider.Ready, "")

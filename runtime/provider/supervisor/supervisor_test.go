@@ -178,6 +178,26 @@ func TestACallerWaitsNoLongerThanItsOwnTime(t *testing.T) {
 	})
 }
 
+func TestAWokenProviderIsTriedUntilItWasReadyOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := run(t, supervisor.Options{Lazy: true, IdleTimeout: time.Minute}, func(n int) error {
+			if n < 3 {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		b.Wake()
+		time.Sleep(30 * time.Second)
+		if status := b.Status(); status.State != provider.Ready || len(b.starts) != 3 {
+			t.Errorf("after %d starts: %+v", len(b.starts), status)
+		}
+		time.Sleep(time.Hour)
+		if status := b.Status(); status.State != provider.Installed || len(b.starts) != 3 {
+			t.Errorf("after %d starts: %+v", len(b.starts), status)
+		}
+	})
+}
+
 func TestAnIdleProviderStopsAndComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := run(t, supervisor.Options{Lazy: true, IdleTimeout: time.Minute}, nil)
