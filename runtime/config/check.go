@@ -51,11 +51,22 @@ func (a *Agent) start(c *Config) {
 func (a *Agent) check(s *scope) {
 	s.digest("token_sha256", &a.TokenSHA256)
 	if a.Toolsets != nil {
-		s.toolsets("toolsets", *a.Toolsets)
+		for i, name := range *a.Toolsets {
+			s.toolset("toolsets", i, name)
+		}
+	}
+	for i, name := range a.Exclude {
+		if set, ok := strings.CutPrefix(name, "toolset:"); ok {
+			s.toolset("exclude", i, set)
+		}
 	}
 }
 
-func (t *Toolset) check(s *scope) { s.toolsets("include", t.Include) }
+func (t *Toolset) check(s *scope) {
+	for i, name := range t.Include {
+		s.toolset("include", i, name)
+	}
+}
 
 // digest checks a SHA-256 and brings it into lower case.
 func (s *scope) digest(key string, value *string) {

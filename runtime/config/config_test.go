@@ -94,6 +94,7 @@ func TestAToolsetThatNoProviderBroughtIsReportedAtItsPlace(t *testing.T) {
 	cfg := mustParse(t, "config.hcl", `
 agent "desk" {
   toolsets = ["core", "research", "weather", "flies"]
+  exclude  = ["terminal", "toolset:desktop"]
 }
 toolset "research" {
   include = ["web"]
@@ -103,6 +104,9 @@ toolset "research" {
 	want := []config.Diagnostic{{
 		Severity: "error", Summary: `Unknown toolset "flies"`, File: "config.hcl", Line: 3, Column: 46,
 		Detail: `No toolset block and no provider has it. Did you mean "files"?`,
+	}, {
+		Severity: "error", Summary: `Unknown toolset "desktop"`, File: "config.hcl", Line: 4, Column: 27,
+		Detail: `No toolset block and no provider has it. Known: weather, files, web, research.`,
 	}}
 	if diff := cmp.Diff(want, diags.Items()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

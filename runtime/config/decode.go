@@ -241,20 +241,17 @@ func (d *decoder) explainWord(f *field, attr *hcl.Attribute, diags hcl.Diagnosti
 	}}
 }
 
-// toolsets remembers the toolset names that a key lists, each with its place if they are written one by one.
-func (s *scope) toolsets(key string, names []string) {
+// toolset remembers a toolset's name that a list of a key holds at index i, with its place if the list is written out.
+func (s *scope) toolset(key string, i int, name string) {
 	attr := s.attrs[key]
 	if attr == nil {
 		return
 	}
-	items, diags := hcl.ExprList(attr.Expr)
-	for i, name := range names {
-		at := attr.Expr.Range()
-		if !diags.HasErrors() && len(items) == len(names) {
-			at = items[i].Range()
-		}
-		s.refs = append(s.refs, toolsetRef{name: name, at: at})
+	at := attr.Expr.Range()
+	if items, diags := hcl.ExprList(attr.Expr); !diags.HasErrors() && i < len(items) {
+		at = items[i].Range()
 	}
+	s.refs = append(s.refs, toolsetRef{name: name, at: at})
 }
 
 // absolute starts a relative path at the configuration file's folder.

@@ -16,6 +16,7 @@ type Diagnostics struct {
 	items []Diagnostic
 	files map[string]*hcl.File
 	raw   hcl.Diagnostics
+	mask  func(string) string // hides secrets, those in source lines too
 }
 
 // Diagnostic is one finding. Lines and columns count from 1; File is empty where no place in a file is at fault.
@@ -30,7 +31,7 @@ type Diagnostic struct {
 
 // newDiagnostics masks secrets in texts that may quote values, and puts the findings in the order of the files.
 func newDiagnostics(raw hcl.Diagnostics, files map[string]*hcl.File, order []string, mask func(string) string) Diagnostics {
-	d := Diagnostics{files: files, raw: slices.Clone(raw)}
+	d := Diagnostics{files: files, raw: slices.Clone(raw), mask: mask}
 	rank := make(map[string]int, len(order))
 	for i, name := range order {
 		rank[name] = i
@@ -102,13 +103,17 @@ func (d Diagnostic) String() string {
 	return b.String()
 }
 
-// WriteTo prints the findings for people, each with its source line.
+// WriteTo prints the findings for people, each with its source line, in which secrets are masked.
 func (d Diagnostics) WriteTo(w io.Writer) (int64, error) {
 	var b bytes.Buffer
 	if err := hcl.NewDiagnosticTextWriter(&b, d.files, 0, false).WriteDiagnostics(d.raw); err != nil {
 		return 0, fmt.Errorf("write diagnostics: %w", err)
 	}
-	return b.WriteTo(w)
+	if b.Len() == 0 {
+		return 0, nil
+	}
+	n, err := io.WriteString(w, d.mask(b.String()))
+	return int64(n), err
 }
 
 // JSON is the findings as a JSON array.

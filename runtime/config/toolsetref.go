@@ -49,7 +49,7 @@ func (l *loader) isToolset(name string) bool {
 }
 
 // CheckToolsets reports the toolset names of agents and toolsets that are neither blocks of the configuration nor among
-// known, the toolsets that providers brought. It is for when all providers have been heard; one that is down may own the name.
+// known, the toolsets that providers brought. Call it once all providers have been heard: one that is down may own a name.
 func (c *Config) CheckToolsets(known []string) Diagnostics {
 	names := slices.Clone(known)
 	for _, t := range c.Toolsets {
