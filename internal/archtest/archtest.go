@@ -34,7 +34,7 @@ var table = []layer{
 	{"runtime/schema", []string{"runtime/tool"}},
 	{"runtime/store", []string{"runtime/tool"}},
 	{"runtime/telemetry", []string{"runtime/tool"}},
-	{"policy", []string{"runtime/tool"}},
+	{"policy/...", []string{"runtime/tool", "policy"}},
 	{"search/...", []string{"runtime/tool", "search/..."}},
 	{"runtime/provider/...", []string{"runtime/tool", "runtime/provider/..."}},
 	{"runtime/pluginhost/...", []string{"runtime/provider/...", "runtime/schema", "runtime/tool", "internal/procgroup", "internal/redact", "runtime/pluginhost/...", "pluginsdk/pluginpb"}},
