@@ -16,20 +16,20 @@ import (
 
 func TestTextThatWouldExhaustTheParserIsRefused(t *testing.T) {
 	tests := map[string]struct{ path, src, want string }{
-		"brackets in brackets":      {"c.hcl", "watch = " + strings.Repeat("(", 500_000), "too complex"},
+		"brackets in brackets":      {"c.hcl", "watch = " + strings.Repeat("(", 20_000), "too complex"},
 		"blocks in blocks":          {"c.hcl", strings.Repeat("a {\n", 101), "too complex"},
-		"a chain of negations":      {"c.hcl", "watch = " + strings.Repeat("!", 50_000), "too complex"},
-		"a chain of sums":           {"c.hcl", "watch = 1" + strings.Repeat("+1", 50_000), "too complex"},
-		"a sum over lines":          {"c.hcl", "watch = (1" + strings.Repeat("\n+1", 50_000) + ")", "too complex"},
-		"a chain of conditions":     {"c.hcl", "watch = " + strings.Repeat("a?b:", 50_000), "too complex"},
-		"a chain of indexes":        {"c.hcl", "watch = a" + strings.Repeat("[0]", 50_000), "too complex"},
-		"templates in templates":    {"c.hcl", `watch = ` + strings.Repeat(`"${`, 50_000), "too complex"},
+		"a chain of negations":      {"c.hcl", "watch = " + strings.Repeat("!", 20_000), "too complex"},
+		"a chain of sums":           {"c.hcl", "watch = 1" + strings.Repeat("+1", 20_000), "too complex"},
+		"a sum over lines":          {"c.hcl", "watch = (1" + strings.Repeat("\n+1", 20_000) + ")", "too complex"},
+		"a chain of conditions":     {"c.hcl", "watch = " + strings.Repeat("a?b:", 20_000), "too complex"},
+		"a chain of indexes":        {"c.hcl", "watch = a" + strings.Repeat("[0]", 20_000), "too complex"},
+		"templates in templates":    {"c.hcl", `watch = ` + strings.Repeat(`"${`, 20_000), "too complex"},
 		"template directives":       {"c.hcl", `watch = "` + strings.Repeat(`%{ if a }`, 20_000) + `"`, "too complex"},
-		"JSON arrays in arrays":     {"c.json", strings.Repeat("[", 1_000_000), "too complex"},
-		"JSON objects in objects":   {"c.json", strings.Repeat(`{"a":`, 200_000), "too complex"},
-		"a deep expression in JSON": {"c.json", `{"watch": "${` + strings.Repeat("(", 50_000) + `"}`, "too complex"},
-		"a chain in JSON":           {"c.json", `{"watch": "${1` + strings.Repeat("+1", 50_000) + `}"}`, "too complex"},
-		"a condition in JSON":       {"c.json", `{"rule": {"a": {"action": "deny", "when": "` + strings.Repeat("!", 50_000) + `"}}}`, "too complex"},
+		"JSON arrays in arrays":     {"c.json", strings.Repeat("[", 20_000), "too complex"},
+		"JSON objects in objects":   {"c.json", strings.Repeat(`{"a":`, 20_000), "too complex"},
+		"a deep expression in JSON": {"c.json", `{"watch": "${` + strings.Repeat("(", 20_000) + `"}`, "too complex"},
+		"a chain in JSON":           {"c.json", `{"watch": "${1` + strings.Repeat("+1", 20_000) + `}"}`, "too complex"},
+		"a condition in JSON":       {"c.json", `{"rule": {"a": {"action": "deny", "when": "` + strings.Repeat("!", 20_000) + `"}}}`, "too complex"},
 		"a file that is too large":  {"c.hcl", strings.Repeat("#\n", config.MaxFileBytes), "too large"},
 	}
 	for name, test := range tests {
@@ -43,10 +43,10 @@ func TestTextThatWouldExhaustTheParserIsRefused(t *testing.T) {
 
 func TestLargeButPlainFilesAreTaken(t *testing.T) {
 	var b strings.Builder
-	for i := range 3000 {
+	for i := range 1000 {
 		fmt.Fprintf(&b, "mcp_server \"s%d\" {\n  url = \"https://example.com/%d\"\n  headers = { A = \"b\", C = upper(\"d\") }\n}\n", i, i)
 	}
-	if cfg := mustParse(t, "config.hcl", b.String(), fakeEnv(nil)); len(cfg.MCPServers) != 3000 {
+	if cfg := mustParse(t, "config.hcl", b.String(), fakeEnv(nil)); len(cfg.MCPServers) != 1000 {
 		t.Errorf("%d servers", len(cfg.MCPServers))
 	}
 }
