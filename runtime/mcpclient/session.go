@@ -50,13 +50,21 @@ func (p *Provider) start(ctx context.Context) (*session, error) {
 	}
 	tools, err := s.listTools(ctx)
 	if err != nil {
-		err = s.explain(err)
+		err = s.explain(p.late(ctx, err))
 		s.Stop(ctx)
 		return nil, err
 	}
 	p.publish(tools)
 	s.line.goWork(s.relist)
 	return s, nil
+}
+
+// late says in the operator's words that a start took too long, if it did.
+func (p *Provider) late(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("not ready within connect_timeout (%v): %w", p.opts.ConnectTimeout, err)
+	}
+	return err
 }
 
 // connect makes a connection and shakes hands. A server that a request of the newest protocol kills is connected to again
@@ -206,10 +214,11 @@ func (s *session) shakeHands(ctx context.Context, legacy bool) error {
 	})
 	sdk, err := client.Connect(ctx, transport{s.line}, o)
 	if err != nil {
-		if s.line.ctx.Err() != nil {
-			return fmt.Errorf("%w: %w", errConnection, s.line.err())
+		// The SDK closes the line when a handshake fails, so its end need not be the reason.
+		if cause := s.line.err(); ctx.Err() == nil && cause != nil && !errors.Is(cause, errStopped) {
+			return fmt.Errorf("%w: %w", errConnection, cause)
 		}
-		return err
+		return s.p.late(ctx, fmt.Errorf("handshake: %w", err))
 	}
 	// The SDK holds a goroutine for list changes (2026-07-28) until it is closed; the line's end is all that closing reports.
 	closeSDK := func() { sdk.Close() } //nolint:errcheck

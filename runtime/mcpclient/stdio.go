@@ -110,7 +110,7 @@ func (s *stdio) overlong(ends []byte) {
 			continue
 		}
 		if c := s.line.take(id); c != nil {
-			c.finish(reply{err: &tooLargeError{most: s.most}})
+			c.finish(reply{err: &brokenError{sent: true, cause: &tooLargeError{most: s.most}}})
 		}
 	}
 }
