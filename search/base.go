@@ -35,8 +35,6 @@ const (
 	maxRepeat  = 15   // occurrences of one term in the index
 )
 
-var errBaseClosed = errors.New("search: index is closed")
-
 // repeats is how often a term is put into the index for a document: its weighted frequency, at least once.
 func repeats(p *params, freq packed) int {
 	sum := float32(0)
@@ -76,10 +74,9 @@ func bleveDocument(place int, p prepared) *document.Document {
 // buildMemory makes a base that lives in memory.
 func buildMemory(ctx context.Context, c *Corpus) (_ *base, err error) {
 	b := &base{docs: c.docs, vocab: c.vocab, names: newNameIndex(c.docs)}
-	b.users.Store(1)
 	defer func() {
 		if err != nil {
-			b.release()
+			err = errors.Join(err, b.release())
 		}
 	}()
 	if err := b.open(""); err != nil {
@@ -103,6 +100,7 @@ func buildMemory(ctx context.Context, c *Corpus) (_ *base, err error) {
 
 // open opens the index at path, or an empty one in memory for "".
 func (b *base) open(path string) error {
+	b.users.Store(1)
 	b.queue = index.NewAnalysisQueue(analysers)
 	config := map[string]any{"path": path}
 	if path != "" {
@@ -116,6 +114,18 @@ func (b *base) open(path string) error {
 		return fmt.Errorf("open index: %w", err)
 	}
 	b.index = idx
+	return nil
+}
+
+// start opens the finished index at path for reading; on failure nothing is left open.
+func (b *base) start(path string) error {
+	err := b.open(path)
+	if err == nil {
+		err = b.read()
+	}
+	if err != nil {
+		return errors.Join(err, b.release())
+	}
 	return nil
 }
 
@@ -134,8 +144,11 @@ func (b *base) read() error {
 	for i := range b.place {
 		buf = index.NewIndexInternalID(buf, uint64(i))
 		id, err := reader.ExternalID(buf)
-		if err != nil || len(id) != 4 {
-			return fmt.Errorf("document %d of the index has no place: %w", i, errors.Join(err))
+		if err != nil {
+			return fmt.Errorf("find the place of document %d of the index: %w", i, err)
+		}
+		if len(id) != 4 {
+			return fmt.Errorf("document %d of the index has the strange name %q", i, id)
 		}
 		b.place[i] = binary.BigEndian.Uint32([]byte(id))
 	}

@@ -16,6 +16,7 @@ type Corpus struct {
 	all     *Scope
 	base    *base    // nil until one has been built
 	ordinal []int32  // document of the base -> its place in docs, or -1 when it changed or went
+	removed int      // documents of the base that changed or went
 	overlay []uint32 // places in docs that the base does not hold
 }
 

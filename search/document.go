@@ -189,6 +189,15 @@ func (p *preparer) prepare(d *Document) *entry {
 	return e
 }
 
+// from returns the entry with the strings of the document that it was made of; one that was read from disk lacks them.
+func (e *entry) from(d *Document) *entry {
+	if e.own == "" {
+		e.own, _ = d.ownName()
+		e.source, e.description = d.Source, d.Description
+	}
+	return e
+}
+
 // firstSentence cuts a description after its first sentence. "e.g.", "i.e.", "etc." and "vs." end none; a blank line,
 // a line break after enough text and an ideographic full stop do.
 func firstSentence(text string) (first, rest string) {

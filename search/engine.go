@@ -7,10 +7,15 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // DefaultLargeFrom is the number of tools from which on the base index lives on disk, if there is a directory for it.
 const DefaultLargeFrom = 20_000
+
+// maxDeadTerms is how many terms of documents that are gone the vocabulary may hold, besides as many as it began with,
+// before everything is prepared anew.
+const maxDeadTerms = 100_000
 
 // Options configure an Engine. The zero value works.
 type Options struct {
@@ -37,13 +42,17 @@ type Engine struct {
 	current atomic.Pointer[Corpus]
 	pool    sync.Pool // of *scratch
 
-	mu      sync.Mutex // held by Update and by the swap of a base, never by a search
-	done    *sync.Cond // a build has ended
-	builder bool       // a build is running
-	closed  bool
-	ctx     context.Context
-	cancel  context.CancelFunc
-	work    sync.WaitGroup
+	mu       sync.Mutex    // held by Update and by the swap of a base, never by a search
+	done     *sync.Cond    // signals that building has ended, or a build
+	building bool          // a goroutine builds bases
+	ended    time.Time     // of the last build
+	took     time.Duration // by the last build
+	terms    int           // size of the vocabulary when it was last made from nothing
+	hurry    chan struct{} // somebody waits for the base
+	closed   bool
+	ctx      context.Context
+	cancel   context.CancelFunc
+	work     sync.WaitGroup
 }
 
 // New returns an engine with an empty corpus. It fails only for synonyms that are no words.
@@ -58,6 +67,7 @@ func New(opts *Options) (*Engine, error) {
 	e := &Engine{opts: *opts, lex: lex, params: ranking, log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))}
 	e.opts.LargeFrom = cmp.Or(opts.LargeFrom, DefaultLargeFrom)
 	e.done = sync.NewCond(&e.mu)
+	e.hurry = make(chan struct{}, 1)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.pool.New = func() any { return &scratch{} }
 	e.current.Store(e.newCorpus(nil, newVocabulary(), nil))
@@ -68,7 +78,9 @@ func New(opts *Options) (*Engine, error) {
 func (e *Engine) Corpus() *Corpus { return e.current.Load() }
 
 // Update makes docs the whole corpus. The change is visible to the next search when it returns; the base index follows
-// in the background. Of two documents with one name the later counts.
+// in the background. Of two documents with one name the
+// later counts; one without a name is left out. Update never fails: trouble with an index on disk goes to the logger, and
+// the index is then built in memory. After Close it does nothing.
 func (e *Engine) Update(docs []Document) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -76,7 +88,20 @@ func (e *Engine) Update(docs []Document) {
 		return
 	}
 	old := e.current.Load()
+	if len(old.docs) == 0 && old.base == nil && e.onDisk(len(docs)) {
+		if b := e.reopen(e.opts.Dir); b != nil {
+			old = &Corpus{docs: b.docs, vocab: b.vocab, base: b}
+			e.terms = b.vocab.size()
+		}
+	}
+	if old.vocab.size() > 2*e.terms+maxDeadTerms {
+		e.closeBase(old.base)
+		old = &Corpus{vocab: newVocabulary()}
+	}
 	entries, vocab := e.prepare(docs, old)
+	if len(old.docs) == 0 {
+		e.terms = vocab.size()
+	}
 	e.current.Store(e.newCorpus(entries, vocab, old.base))
 	e.build()
 }
@@ -99,14 +124,14 @@ func (e *Engine) prepare(docs []Document, old *Corpus) ([]*entry, *vocabulary) {
 	at := 0
 	for i, o := range order {
 		d := &docs[o]
-		if i+1 < len(order) && docs[order[i+1]].Name == d.Name {
+		if d.Name == "" || i+1 < len(order) && docs[order[i+1]].Name == d.Name {
 			continue
 		}
 		for at < len(old.docs) && old.docs[at].name < d.Name {
 			at++
 		}
 		if at < len(old.docs) && old.docs[at].name == d.Name && old.docs[at].hash == d.digest() {
-			entries = append(entries, old.docs[at])
+			entries = append(entries, old.docs[at].from(d))
 			continue
 		}
 		entries = append(entries, p.prepare(d))
@@ -142,64 +167,10 @@ func (e *Engine) newCorpus(docs []*entry, vocab *vocabulary, b *base) *Corpus {
 		for ; at < len(b.docs); at++ {
 			c.ordinal[at] = -1
 		}
+		c.removed = len(b.docs) - (len(docs) - len(c.overlay))
 	}
 	c.all = newScope(c, nil)
 	return c
-}
-
-// build starts a build of the current corpus unless one is running or none is needed. The caller holds mu.
-func (e *Engine) build() {
-	if e.builder || e.closed || !e.needsBuild() {
-		return
-	}
-	e.builder = true
-	e.work.Go(func() {
-		for {
-			c := e.current.Load()
-			b, err := buildMemory(e.ctx, c)
-			if !e.swap(b, err) {
-				return
-			}
-		}
-	})
-}
-
-// needsBuild reports whether the base is another corpus's than the current one.
-func (e *Engine) needsBuild() bool {
-	c := e.current.Load()
-	if len(c.docs) <= linearLimit {
-		return c.base != nil
-	}
-	return c.base == nil || len(c.overlay) > 0 || len(c.base.docs) != len(c.docs)
-}
-
-// swap puts a new base under the current corpus and reports whether another build is needed.
-func (e *Engine) swap(b *base, err error) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	old := e.current.Load()
-	switch {
-	case err != nil:
-		if e.ctx.Err() == nil {
-			e.log.Error("build the search index; searches go on without it", "err", err)
-		}
-	case e.closed:
-		e.closeBase(b)
-	default:
-		e.current.Store(e.newCorpus(old.docs, old.vocab, b))
-		if old.base != nil {
-			e.closeBase(old.base)
-		}
-	}
-	e.builder = err == nil && !e.closed && e.needsBuild()
-	e.done.Broadcast()
-	return e.builder
-}
-
-func (e *Engine) closeBase(b *base) {
-	if err := b.release(); err != nil {
-		e.log.Warn("close the search index", "err", err)
-	}
 }
 
 // Ready waits until the base holds the current corpus and no build is running.
@@ -212,7 +183,8 @@ func (e *Engine) Ready(ctx context.Context) error {
 	defer stop()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for e.builder && ctx.Err() == nil {
+	for e.building && ctx.Err() == nil {
+		e.hasten()
 		e.done.Wait()
 	}
 	return ctx.Err()
