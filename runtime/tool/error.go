@@ -2,7 +2,6 @@ package tool
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 )
@@ -82,7 +81,7 @@ func (e *Error) MarshalJSON() ([]byte, error) {
 	if e.Retryable {
 		o["retryable"] = true
 	}
-	return json.Marshal(o)
+	return marshal(o)
 }
 
 // Result is the error as agents get it: one text block with its JSON, marked as an error.
@@ -91,7 +90,7 @@ func (e *Error) Result() *Result {
 }
 
 func encodeError(e *Error) Content {
-	raw, err := json.Marshal(e)
+	raw, err := marshal(e)
 	if err != nil { // an Extra value that cannot be marshalled: the message alone
 		return Text(e.Message)
 	}

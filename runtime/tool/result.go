@@ -34,13 +34,21 @@ func media(kind, mimeType string, data []byte) Content {
 
 // encode marshals a value that cannot fail to marshal, without HTML escapes: agents read these bytes.
 func encode(v any) Content {
+	raw, err := marshal(v)
+	if err != nil {
+		panic("tool: content of plain strings and bytes did not marshal: " + err.Error())
+	}
+	return Content(raw)
+}
+
+func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic("tool: content of plain strings and bytes did not marshal: " + err.Error())
+		return nil, err
 	}
-	return Content(bytes.TrimRight(b.Bytes(), "\n"))
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }
 
 // MarshalJSON implements [json.Marshaler].
@@ -78,13 +86,10 @@ func TextResult(s string) *Result { return &Result{Content: []Content{Text(s)}} 
 
 // JSONResult is a result whose text is the compact JSON of v, with the same value as structured content.
 func JSONResult(v any) (*Result, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	raw, err := marshal(v)
+	if err != nil {
 		return nil, err
 	}
-	raw := bytes.TrimRight(b.Bytes(), "\n")
 	return &Result{Content: []Content{Text(string(raw))}, Structured: raw}, nil
 }
 
