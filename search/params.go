@@ -25,20 +25,21 @@ type params struct {
 }
 
 var ranking = params{
-	k1:     1.9,
-	weight: [fields]float32{2.4, 2.6, 1.2, .2, 1.3, .2, 1.6},
-	norm:   [fields]float32{.48, .38, .8, .7, .62, .56, .5},
+	k1:     1.5,
+	weight: [fields]float32{1.9, 2.1, 1.2, .3, 1.05, .25, 1.4},
+	norm:   [fields]float32{.48, .47, .8, .7, .62, .56, .5},
 
-	weak: .48, argument: .12, unknownName: .12,
-	synonym: .62, onlySynonym: .9,
-	compound: .8, fuzzy: .7, camelPart: .3,
+	weak: .9, argument: .13, unknownName: .15,
+	synonym: .62, onlySynonym: .72,
+	compound: .8, fuzzy: .6, camelPart: .45,
 
-	rerank:    200,
 	nameShare: .64,
-	verbSame:  .16, verbOther: .10,
-	source: .16, pair: .2,
+	verbSame:  .25, verbOther: .12,
+	source: .2, pair: .3,
 	coverage: .4,
-	clause:   .4, clauseInfo: .4, clauseMin: .2,
+	clause:   .4, clauseInfo: .32, clauseMin: .13,
+
+	rerank:   200,
 	weakLine: .35, weakPerWord: .02, weakFloor: .1,
 	nameGrade: [...]float32{1, 1.5, 1.5, 2, 2},
 }

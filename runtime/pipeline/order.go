@@ -6,12 +6,6 @@ import (
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
-// Stage is one line of the order, as operators see it.
-type Stage struct {
-	Name string
-	May  string // what it may do to a call
-}
-
 // phase says when a stage runs.
 type phase int
 
@@ -23,35 +17,36 @@ const (
 )
 
 type stage struct {
-	Stage
+	name  string
+	may   string // what it may do to a call, for operators
 	phase phase
 	run   func(*Pipeline, context.Context, *Entry) *tool.Error
 }
 
 // order is the one place that knows it. A stage joins by a line here and a file of its own.
 var order = [...]stage{
-	{Stage{"scope", "refuse a tool that is not in the agent's view"}, beforehand, (*Pipeline).scope},
-	{Stage{"guard", "refuse by rate, concurrency or loop"}, beforehand, (*Pipeline).admit},
-	{Stage{"precondition", "refuse while the provider is down or a precondition does not hold"}, beforehand, (*Pipeline).precondition},
-	{Stage{"validate", "coerce arguments that do not fit, refuse those that still do not"}, beforehand, (*Pipeline).validate},
-	{Stage{"pre hooks", "block, modify, ask"}, beforehand, (*Pipeline).preHooks},
-	{Stage{"validate again", "refuse what a hook made invalid"}, beforehand, (*Pipeline).validateAgain},
-	{Stage{"rules", "allow, ask, deny"}, beforehand, (*Pipeline).rules},
-	{Stage{"approval", "wait for a human"}, together, nil},
-	{Stage{"redeem", "refuse when the precondition or what was approved has changed meanwhile"}, running, (*Pipeline).redeem},
-	{Stage{"audit started", "refuse when the record cannot be made durable"}, running, (*Pipeline).auditStarted},
-	{Stage{"dispatch", "run the call, check its result"}, running, (*Pipeline).dispatch},
-	{Stage{"post hooks", "observe, replace the result"}, afterwards, (*Pipeline).postHooks},
-	{Stage{"results", "keep what is too big for the agent, give a preview"}, afterwards, (*Pipeline).results},
-	{Stage{"guard count", "warn, end a loop"}, afterwards, (*Pipeline).count},
-	{Stage{"audit finished", "record the outcome"}, afterwards, (*Pipeline).auditFinished},
+	{"scope", "refuse a tool that is not in the agent's view", beforehand, (*Pipeline).scope},
+	{"guard", "refuse by rate, concurrency or loop", beforehand, (*Pipeline).admit},
+	{"precondition", "refuse while the provider is down or a precondition does not hold", beforehand, (*Pipeline).precondition},
+	{"validate", "coerce arguments that do not fit, refuse those that still do not", beforehand, (*Pipeline).validate},
+	{"pre hooks", "block, modify, ask", beforehand, (*Pipeline).preHooks},
+	{"validate again", "refuse what a hook made invalid", beforehand, (*Pipeline).validateAgain},
+	{"rules", "allow, ask, deny", beforehand, (*Pipeline).rules},
+	{"approval", "wait for a human", together, nil},
+	{"redeem", "refuse when the precondition or what was approved has changed meanwhile", running, (*Pipeline).redeem},
+	{"audit started", "refuse when the record cannot be made durable", running, (*Pipeline).auditStarted},
+	{"dispatch", "run the call, check its result", running, (*Pipeline).dispatch},
+	{"post hooks", "observe, replace the result", afterwards, (*Pipeline).postHooks},
+	{"results", "keep what is too big for the agent, give a preview", afterwards, (*Pipeline).results},
+	{"guard count", "warn, end a loop", afterwards, (*Pipeline).count},
+	{"audit finished", "record the outcome", afterwards, (*Pipeline).auditFinished},
 }
 
-// Stages lists what every call goes through, in order.
-func Stages() []Stage {
-	list := make([]Stage, len(order))
-	for i := range order {
-		list[i] = order[i].Stage
+// Stages lists what every call goes through, in order: each stage's name and what it may do.
+func Stages() []string {
+	list := make([]string, len(order))
+	for i, s := range order {
+		list[i] = s.name + ": " + s.may
 	}
 	return list
 }

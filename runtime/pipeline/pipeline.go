@@ -115,9 +115,9 @@ func (p *Pipeline) finish(ctx context.Context, e *Entry) {
 func (p *Pipeline) guarded(ctx context.Context, e *Entry, s *stage) (err *tool.Error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = tool.Errorf(tool.Internal, "%s failed inside hermesd (stage %s, call %s); tell the operator", e.Call.Tool, s.Name, e.Call.ID).
+			err = tool.Errorf(tool.Internal, "%s failed inside hermesd (stage %s, call %s); tell the operator", e.Call.Tool, s.name, e.Call.ID).
 				WithDetail("panic: %v", v)
-			p.options.Logger.Error("a stage panicked", "stage", s.Name, "call", e.Call.ID, "tool", e.Call.Tool,
+			p.options.Logger.Error("a stage panicked", "stage", s.name, "call", e.Call.ID, "tool", e.Call.Tool,
 				"panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 		}
 	}()

@@ -9,7 +9,7 @@ import (
 
 // validate holds the arguments against the tool's schema, and mends them if they only differ in form.
 func (p *Pipeline) validate(_ context.Context, e *Entry) *tool.Error {
-	fit := p.options.Schemas.Fit(e.Definition.InputSchema, e.Call.Arguments)
+	fit := p.options.Schemas.Fit(e.Definition, e.Call.Arguments)
 	if fit.Faults != nil {
 		return misfit(e, fit.Faults)
 	}
