@@ -87,6 +87,9 @@ func (v *View) Key() string { return v.key }
 // A tool whose provider is merely down is among them. Callers must not change the slice.
 func (v *View) Entries() []*Entry { return v.ranked }
 
+// Entry returns the tool of exactly this name among Entries.
+func (v *View) Entry(name tool.Name) (*Entry, bool) { return find(v.ranked, name) }
+
 // Listed returns what an agent's list and listing are made of: Entries, and the tools of providers that are quarantined.
 // A provider that crashes once too often waits for its operator, but its lines stay, so that the agent's prompt stays the
 // same; search, describe and call tell what is wrong.
