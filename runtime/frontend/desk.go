@@ -1,0 +1,103 @@
+// Package frontend is what all front ends share: who a caller is, which session a request belongs to, the one way from a
+// decoded call to the bridge, and the checks that every HTTP request passes before anything is decoded.
+//
+// Only front ends know transports. A front end decodes, asks the [Desk], and encodes what comes back.
+package frontend
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/hermesd/hermesd/runtime/bridge"
+	"github.com/hermesd/hermesd/runtime/catalog"
+	"github.com/hermesd/hermesd/runtime/disclosure"
+	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+// Agents knows the configured principals. The same name keeps the same pointer until the configuration changes.
+type Agents interface {
+	// ByToken finds the agent of a bearer token; the error is what the client reads.
+	ByToken(token string) (*disclosure.Agent, error)
+	// Local is the implicit agent of the operator's own programs, for a connection whose other end belongs to peerUID
+	// (known is false where that could not be told).
+	Local(peerUID int, known bool) (*disclosure.Agent, error)
+	// ByName finds an agent by its name.
+	ByName(name string) (*disclosure.Agent, bool)
+}
+
+// Desk is where every front end hands in what agents want. All fields but Sessions are required.
+type Desk struct {
+	Agents     Agents
+	Disclosure *disclosure.Disclosure
+	Bridge     *bridge.Bridge
+	// Sessions gives a session to requests that name none. The zero value works.
+	Sessions Sessions
+}
+
+// Call is one call as a front end decoded it: of a bridge tool, or of a tool by its own name.
+type Call struct {
+	Agent *disclosure.Agent
+	// Session is the conversation, as [Desk.Session] gives it.
+	Session   string
+	Name      string
+	Arguments json.RawMessage // nil is {}
+	// Host is how the running call reaches its caller; nil if it cannot.
+	Host *provider.Host
+	// TraceParent is the W3C trace context of the caller ("" if none).
+	TraceParent string
+	// Via overrides how the call is said to have arrived ("": the bridge decides).
+	Via tool.Via
+}
+
+// Session is the full id of an agent's session: the one that the request names, else the agent's current one with this
+// client.
+func (d *Desk) Session(agent *disclosure.Agent, named, client string) string {
+	return d.Sessions.ID(agent.Name, named, client)
+}
+
+// Caller is who calls, as the bridge wants it.
+func (d *Desk) Caller(c *Call) *bridge.Caller { return caller(c, d.Disclosure.For(c.Agent)) }
+
+func caller(c *Call, shown *disclosure.Assembly) *bridge.Caller {
+	s := &shown.Settings
+	return &bridge.Caller{
+		Agent: c.Agent.Name, Session: c.Session, Attended: c.Agent.Attended,
+		View: shown.View, Searchable: shown.Searchable, Shown: shown, Names: s.Names,
+		DirectCall: s.DirectCall, DefaultLimit: s.SearchDefaultLimit, MaxLimit: s.MaxSearchLimit,
+		Host: c.Host, TraceParent: c.TraceParent, Via: c.Via,
+	}
+}
+
+// Dispatch runs one call to its end. Whatever goes wrong is a result that tells the agent what to do next; there is no
+// name that "does not exist" without a hint.
+func (d *Desk) Dispatch(ctx context.Context, c *Call) *tool.Result {
+	result, err := d.dispatch(ctx, c)
+	if err == nil {
+		return result
+	}
+	if suspended := (*bridge.Suspended)(nil); errors.As(err, &suspended) {
+		err = tool.Errorf(tool.NobodyAsked, "%s needs a human's approval and this client has no way to ask for it; tell the user", c.Name)
+	}
+	return tool.AsError(err).Result()
+}
+
+func (d *Desk) dispatch(ctx context.Context, c *Call) (*tool.Result, error) {
+	args := c.Arguments
+	if len(args) == 0 {
+		args = json.RawMessage("{}")
+	}
+	shown := d.Disclosure.For(c.Agent)
+	from := caller(c, shown)
+	switch kind, _ := shown.Bridge(c.Name); kind {
+	case catalog.BridgeSearch:
+		return d.Bridge.Search(ctx, from, args)
+	case catalog.BridgeDescribe:
+		return d.Bridge.Describe(ctx, from, args)
+	case catalog.BridgeCall:
+		return d.Bridge.Call(ctx, from, args)
+	default:
+		return d.Bridge.Direct(ctx, from, c.Name, args)
+	}
+}

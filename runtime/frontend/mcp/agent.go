@@ -1,0 +1,160 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/hermesd/hermesd/runtime/disclosure"
+)
+
+// dispatcher is the name of the tool that every call goes through. No agent can call it by this name, which no tool may
+// have: calls are renamed to it after they were taken in.
+const dispatcher = "hermesd.dispatch"
+
+// The methods that the middleware looks at.
+const (
+	methodInitialize = "initialize"
+	methodSetLevel   = "logging/setLevel"
+	methodListTools  = "tools/list"
+	methodCallTool   = "tools/call"
+)
+
+// onePage is more tools than any agent has: clients that do not follow cursors would miss the rest of a longer list.
+const onePage = 1 << 30
+
+// agentServer is one agent's SDK server, and the list of tools that its clients know.
+type agentServer struct {
+	owner *Server
+	sdk   *sdk.Server
+	agent atomic.Pointer[disclosure.Agent]
+
+	mu      sync.Mutex // held while the list changes
+	listing atomic.Pointer[listing]
+	bound   []string // tools registered for the sake of their header annotations
+}
+
+func newAgentServer(owner *Server, agent *disclosure.Agent) *agentServer {
+	a := &agentServer{owner: owner}
+	a.sdk = sdk.NewServer(&sdk.Implementation{Name: "hermesd", Version: owner.options.Version}, &sdk.ServerOptions{
+		Instructions: owner.options.Instructions,
+		Logger:       owner.options.Logger,
+		PageSize:     onePage,
+		Capabilities: &sdk.ServerCapabilities{
+			Logging: &sdk.LoggingCapabilities{},
+			Tools:   &sdk.ToolCapabilities{ListChanged: true},
+		},
+	})
+	a.sdk.AddReceivingMiddleware(a.receive)
+	a.agent.Store(agent)
+	a.announce()
+	a.current()
+	return a
+}
+
+// update takes the agent as the configuration has it now and tells clients if its list changed.
+func (a *agentServer) update(agent *disclosure.Agent) {
+	a.agent.Store(agent)
+	a.current()
+}
+
+// current is the agent's list for the assembly of this moment. Where that changed since the last look, the list is made
+// again; clients hear of it only if its bytes changed.
+func (a *agentServer) current() *listing {
+	assembly := a.owner.options.Desk.Disclosure.For(a.agent.Load())
+	if l := a.listing.Load(); l != nil && l.assembly == assembly {
+		return l
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	last := a.listing.Load()
+	if last != nil && last.assembly == assembly {
+		return last
+	}
+	made := newListing(assembly, a.owner.options.Logger)
+	changed := last == nil || last.digest != made.digest
+	if !changed {
+		made.tools = last.tools
+	}
+	a.listing.Store(made)
+	if changed {
+		a.bind(made)
+		if last != nil {
+			a.announce()
+		}
+	}
+	return made
+}
+
+// announce makes the SDK tell every client that the list changed: adding a tool does.
+func (a *agentServer) announce() {
+	a.sdk.AddTool(&sdk.Tool{Name: dispatcher, InputSchema: json.RawMessage(`{"type":"object"}`)}, a.dispatch)
+}
+
+// bind registers the tools whose arguments a client repeats in HTTP headers (x-mcp-header), so that the SDK compares
+// the two before it takes a call.
+func (a *agentServer) bind(l *listing) {
+	var names []string
+	for _, t := range l.headers {
+		if err := addTool(a.sdk, t, a.dispatch); err != nil {
+			a.owner.options.Logger.Warn("a tool's header annotations are ignored", "tool", t.Name, "error", err)
+			continue
+		}
+		names = append(names, t.Name)
+	}
+	gone := slices.DeleteFunc(a.bound, func(name string) bool { return slices.Contains(names, name) })
+	if len(gone) > 0 {
+		a.sdk.RemoveTools(gone...)
+	}
+	a.bound = names
+}
+
+// receive stands in front of the SDK's own handling of a client's messages.
+func (a *agentServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		switch r := req.(type) {
+		case *sdk.CallToolRequest:
+			return a.call(ctx, next, r)
+		case *sdk.ListToolsRequest:
+			result, err := next(ctx, method, req)
+			if err != nil {
+				return nil, err
+			}
+			return a.list(r, result)
+		}
+		result, err := next(ctx, method, req)
+		if err == nil && method == methodInitialize {
+			a.initialized(ctx, next, req, result)
+		}
+		return result, err
+	}
+}
+
+// initialized notes what a new session negotiated, and lets log lines through from "info" until the client says
+// otherwise: many clients never do, and would see none.
+func (a *agentServer) initialized(ctx context.Context, next sdk.MethodHandler, req sdk.Request, result sdk.Result) {
+	session, ok := req.GetSession().(*sdk.ServerSession)
+	if !ok {
+		return
+	}
+	if r, ok := result.(*sdk.InitializeResult); ok {
+		a.owner.events.negotiated(session.ID(), r.ProtocolVersion)
+	}
+	level := &sdk.ServerRequest[*sdk.SetLoggingLevelParams]{Session: session, Params: &sdk.SetLoggingLevelParams{Level: "info"}}
+	if _, err := next(ctx, methodSetLevel, level); err != nil {
+		a.owner.options.Logger.Warn("the log level of a new session was not set", "error", err)
+	}
+}
+
+// end closes the agent's sessions and waits for them.
+func (a *agentServer) end() {
+	for session := range a.sdk.Sessions() {
+		if err := session.Close(); err != nil {
+			a.owner.options.Logger.Debug("session closed", "session", session.ID(), "error", err)
+		}
+	}
+}

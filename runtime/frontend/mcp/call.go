@@ -1,0 +1,161 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/hermesd/hermesd/runtime/frontend"
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+// slot carries a call past the SDK, which knows only the dispatcher, and its result back.
+type slot struct {
+	req    *sdk.CallToolRequest // as the client sent it
+	result *tool.Result         // nil when the SDK's own result says it all
+}
+
+type slotKey struct{}
+
+// call sends a call of any name through the dispatcher, and puts the tool's result in the place of the SDK's. (A result
+// made here without going through a tool would lack what the newer protocol needs to tell a result from a question.)
+func (a *agentServer) call(ctx context.Context, next sdk.MethodHandler, req *sdk.CallToolRequest) (sdk.Result, error) {
+	s := &slot{req: req}
+	params := *req.Params
+	params.Name = dispatcher
+	renamed := &sdk.CallToolRequest{Session: req.Session, Params: &params, Extra: req.Extra}
+	result, err := next(context.WithValue(ctx, slotKey{}, s), methodCallTool, renamed)
+	if err != nil || s.result == nil {
+		return result, err
+	}
+	r, ok := result.(*sdk.CallToolResult)
+	if !ok {
+		return result, nil
+	}
+	return newCallResult(r, s.result, req.ProtocolVersion() >= stateless), nil
+}
+
+// dispatch is the dispatcher tool.
+func (a *agentServer) dispatch(ctx context.Context, _ *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	s, ok := ctx.Value(slotKey{}).(*slot)
+	if !ok {
+		return nil, errors.New("a call that did not come through the middleware")
+	}
+	reach := newReach(a, s.req, ctx)
+	if reach.roundTrips() {
+		result, question := a.owner.parked.serve(ctx, a, reach)
+		if question != nil {
+			return question, nil
+		}
+		s.result = result
+		return &sdk.CallToolResult{}, nil
+	}
+	ctx, cancel := a.owner.bounded(ctx)
+	defer cancel()
+	s.result = a.owner.options.Desk.Dispatch(ctx, a.decoded(s.req, reach))
+	return &sdk.CallToolResult{}, nil
+}
+
+// bounded ends ctx with the front end, too.
+func (s *Server) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.base, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// decoded is a request as the desk wants it.
+func (a *agentServer) decoded(req *sdk.CallToolRequest, reach *reach) *frontend.Call {
+	agent := a.agent.Load()
+	named, client, trace := req.Session.ID(), "", ""
+	if req.Extra != nil && req.Extra.Header != nil {
+		trace = req.Extra.Header.Get("traceparent")
+		if named == "" {
+			named = req.Extra.Header.Get(frontend.SessionHeader)
+		}
+	}
+	if named == "" {
+		named, _ = req.Params.Meta[frontend.SessionMeta].(string)
+	}
+	if info := req.ClientInfo(); info != nil {
+		client = info.Name
+	}
+	return &frontend.Call{
+		Agent:       agent,
+		Session:     a.owner.options.Desk.Session(agent, named, client),
+		Name:        req.Params.Name,
+		Arguments:   req.Params.Arguments,
+		Host:        reach.host(),
+		TraceParent: trace,
+	}
+}
+
+// callResult is a tool's result on the wire: the content blocks are the provider's bytes, not what the SDK makes of them.
+type callResult struct {
+	*sdk.CallToolResult // what the SDK adds: _meta
+	raw                 json.RawMessage
+	meta                json.RawMessage
+}
+
+func newCallResult(r *sdk.CallToolResult, t *tool.Result, typed bool) *callResult {
+	raw := encodeResult(t, typed)
+	if !json.Valid(raw) { // the SDK would not answer at all
+		t = tool.Errorf(tool.BadAnswer, "the tool's provider answered something that is no JSON; tell the operator").Result()
+		raw = encodeResult(t, typed)
+	}
+	return &callResult{r, raw, t.Meta}
+}
+
+// encodeResult writes a result without its _meta and without the closing brace of the object's end: see MarshalJSON.
+func encodeResult(t *tool.Result, typed bool) json.RawMessage {
+	b := make([]byte, 0, t.Size()+64)
+	b = append(b, `{"content":[`...)
+	for i, c := range t.Content {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, c...)
+	}
+	b = append(b, ']')
+	if t.Structured != nil {
+		b = append(append(b, `,"structuredContent":`...), t.Structured...)
+	}
+	if t.IsError {
+		b = append(b, `,"isError":true`...)
+	}
+	if typed {
+		b = append(b, `,"resultType":"complete"`...)
+	}
+	return append(b, '}')
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (r *callResult) MarshalJSON() ([]byte, error) {
+	var meta map[string]any
+	if len(r.meta) > 0 {
+		var own map[string]json.RawMessage
+		if json.Unmarshal(r.meta, &own) == nil {
+			meta = make(map[string]any, len(own)+1)
+			for k, v := range own {
+				meta[k] = v
+			}
+		}
+	}
+	for k, v := range r.CallToolResult.Meta {
+		if meta == nil {
+			meta = map[string]any{}
+		}
+		meta[k] = v
+	}
+	if len(meta) == 0 {
+		return r.raw, nil
+	}
+	encoded, err := json.Marshal(meta)
+	if err != nil {
+		return nil, err
+	}
+	b := append([]byte(nil), r.raw[:len(r.raw)-1]...)
+	b = append(append(b, `,"_meta":`...), encoded...)
+	return append(b, '}'), nil
+}

@@ -1,0 +1,151 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+// reach is how a running call gets back to the client whose request it serves.
+type reach struct {
+	ctx   context.Context // of the request: it ties messages to the request's stream
+	req   *sdk.CallToolRequest
+	token any // the request's progress token; nil if it wants no progress
+	caps  *sdk.ClientCapabilities
+	log   *slog.Logger
+}
+
+func newReach(a *agentServer, req *sdk.CallToolRequest, ctx context.Context) *reach {
+	caps := req.ClientCapabilities()
+	if caps == nil {
+		caps = &sdk.ClientCapabilities{}
+	}
+	return &reach{ctx: ctx, req: req, token: req.Params.GetProgressToken(), caps: caps, log: a.owner.options.Logger}
+}
+
+// newer reports whether the client speaks a version in which a server asks by its result only.
+func (r *reach) newer() bool { return r.req.ProtocolVersion() >= stateless }
+
+// roundTrips reports whether a question of the running call ends the request, to be taken up by the next one.
+func (r *reach) roundTrips() bool {
+	return r.newer() && (r.caps.Elicitation != nil || r.req.Params.RequestState != "")
+}
+
+// host is what the call gets for requests that it can ask within (before 2026-07-28). Functions that the client has no
+// capability for are nil.
+func (r *reach) host() *provider.Host {
+	h := &provider.Host{OnLog: r.sendLog}
+	if r.token != nil {
+		h.OnProgress = r.sendProgress
+	}
+	if r.newer() {
+		return h
+	}
+	if r.caps.Elicitation != nil {
+		h.OnAsk = r.elicit
+	}
+	if r.caps.Sampling != nil {
+		h.OnSample = r.sample
+	}
+	return h
+}
+
+func (r *reach) sendProgress(p tool.Progress) {
+	if r.token == nil {
+		return
+	}
+	err := r.req.Session.NotifyProgress(r.ctx, &sdk.ProgressNotificationParams{ProgressToken: r.token, Progress: p.Done, Total: p.Total, Message: p.Note})
+	if err != nil {
+		r.log.Debug("progress was not delivered", "session", r.req.Session.ID(), "error", err)
+	}
+}
+
+func (r *reach) sendLog(l tool.LogRecord) {
+	err := r.req.Session.Log(r.ctx, &sdk.LoggingMessageParams{Level: sdk.LoggingLevel(l.Level), Logger: l.Logger, Data: l.Data})
+	if err != nil {
+		r.log.Debug("a log line was not delivered", "session", r.req.Session.ID(), "error", err)
+	}
+}
+
+// elicit puts a question to the human behind the client while the request is open.
+func (r *reach) elicit(ctx context.Context, q provider.Question) (provider.Answer, error) {
+	params, refused := r.question(q)
+	if refused != nil {
+		return provider.Answer{}, refused
+	}
+	ctx, cancel := r.joined(ctx)
+	defer cancel()
+	result, err := r.req.Session.Elicit(ctx, params)
+	if err != nil {
+		return provider.Answer{}, asking(err)
+	}
+	return answer(result)
+}
+
+// sample lets the client's model complete something.
+func (r *reach) sample(ctx context.Context, raw json.RawMessage) (json.RawMessage, error) {
+	var params sdk.CreateMessageWithToolsParams
+	if err := json.Unmarshal(raw, &params); err != nil {
+		return nil, tool.Errorf(tool.BadRequest, "the sampling request is not MCP's CreateMessageRequest: %w", err)
+	}
+	if len(params.Tools) > 0 && r.caps.Sampling.Tools == nil {
+		return nil, tool.Errorf(tool.Unsupported, "the agent's client offers sampling without tools; ask again without them")
+	}
+	ctx, cancel := r.joined(ctx)
+	defer cancel()
+	result, err := r.req.Session.CreateMessageWithTools(ctx, &params)
+	if err != nil {
+		return nil, asking(err)
+	}
+	return json.Marshal(result)
+}
+
+// joined is the request's context, which ties a message to the request's stream, ending with ctx, too.
+func (r *reach) joined(ctx context.Context) (context.Context, context.CancelFunc) {
+	joint, cancel := context.WithCancelCause(r.ctx)
+	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	return joint, func() { stop(); cancel(nil) }
+}
+
+func asking(err error) error {
+	return tool.Errorf(tool.Unsupported, "the agent's client did not answer: %w", err)
+}
+
+// question is a question as MCP has it, or why this client cannot be asked it. The SDK does not check it for newer clients.
+func (r *reach) question(q provider.Question) (*sdk.ElicitParams, *tool.Error) {
+	can := r.caps.Elicitation
+	if can == nil {
+		return nil, tool.Errorf(tool.Unsupported, "the agent's client cannot ask a human; continue without an answer or tell the user what is needed")
+	}
+	if q.URL != "" {
+		if can.URL == nil {
+			return nil, tool.Errorf(tool.Unsupported, "the agent's client cannot show a link; tell the user to open %s", q.URL).With("url", q.URL)
+		}
+		return &sdk.ElicitParams{Mode: "url", Message: q.Message, URL: q.URL, ElicitationID: q.ID}, nil
+	}
+	if can.Form == nil && can.URL != nil {
+		return nil, tool.Errorf(tool.Unsupported, "the agent's client cannot show a form; tell the user what is needed")
+	}
+	schema := q.Schema
+	if schema == nil {
+		schema = json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	return &sdk.ElicitParams{Mode: "form", Message: q.Message, RequestedSchema: schema}, nil
+}
+
+func answer(r *sdk.ElicitResult) (provider.Answer, error) {
+	a := provider.Answer{Action: r.Action}
+	if r.Action == "accept" && r.Content != nil {
+		raw, err := json.Marshal(r.Content)
+		if err != nil {
+			return provider.Answer{}, tool.Errorf(tool.Internal, "the human's answer did not marshal: %w", err)
+		}
+		a.Content = raw
+	}
+	return a, nil
+}

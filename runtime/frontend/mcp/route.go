@@ -1,0 +1,153 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/hermesd/hermesd/runtime/frontend"
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+// retryMillis is how long a client waits before it takes up a broken stream again.
+const retryMillis = "1000"
+
+// router chooses between the SDK's two handlers: one with sessions, for clients up to 2025-11-25, and one without, for
+// 2026-07-28. The version header decides, then the session id; where neither is there, the body does.
+func (s *Server) router() http.Handler {
+	server := func(r *http.Request) *sdk.Server {
+		if a := s.server(frontend.AgentOf(r.Context())); a != nil {
+			return a.sdk
+		}
+		return nil
+	}
+	options := sdk.StreamableHTTPOptions{
+		Logger:                     s.options.Logger,
+		DisableLocalhostProtection: true, // the gate knows more names
+		MaxRequestBodyBytes:        s.options.Gate.MaxBody(),
+	}
+	withSessions, without := options, options
+	withSessions.EventStore, withSessions.SessionTimeout = s.events, s.options.SessionIdle
+	without.Stateless, without.PropagateRequestCancellation = true, true
+	r := &router{
+		server:       s,
+		withSessions: sdk.NewStreamableHTTPHandler(server, &withSessions),
+		without:      sdk.NewStreamableHTTPHandler(server, &without),
+	}
+	return r
+}
+
+type router struct {
+	server                *Server
+	withSessions, without http.Handler
+}
+
+func (t *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if t.server.base.Err() != nil {
+		frontend.WriteError(w, http.StatusServiceUnavailable, tool.Errorf(tool.ShuttingDown, "hermesd is stopping; connect again in a moment"))
+		return
+	}
+	id := r.Header.Get(sessionHeader)
+	switch {
+	case r.Header.Get(versionHeader) >= stateless:
+		t.without.ServeHTTP(w, r)
+	case id != "":
+		t.session(w, r, id)
+	case r.Method != http.MethodPost:
+		t.withSessions.ServeHTTP(w, r) // which says what is wrong
+	default:
+		t.look(w, r)
+	}
+}
+
+// session serves a request that belongs to a session: of this agent, at the version that it negotiated whatever the
+// request says.
+func (t *router) session(w http.ResponseWriter, r *http.Request, id string) {
+	version, ok := t.server.events.of(frontend.AgentOf(r.Context()).Name, id)
+	if !ok {
+		http.Error(w, "session not found", http.StatusNotFound)
+		return
+	}
+	if version != "" {
+		r.Header.Set(versionHeader, version)
+	}
+	t.withSessions.ServeHTTP(&primed{ResponseWriter: w}, r)
+}
+
+// look serves a request without a version and without a session by what its body is: initialize opens a session,
+// everything else is served without one.
+func (t *router) look(w http.ResponseWriter, r *http.Request) {
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		status := http.StatusBadRequest
+		if tooBig := (*http.MaxBytesError)(nil); errors.As(err, &tooBig) {
+			status = http.StatusRequestEntityTooLarge
+		}
+		frontend.WriteError(w, status, tool.Errorf(tool.BadRequest, "the request body was not read: %w", err))
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(raw))
+	if !opensSession(raw) {
+		t.without.ServeHTTP(w, r)
+		return
+	}
+	if t.server.events.full() {
+		w.Header().Set("Retry-After", "30")
+		frontend.WriteError(w, http.StatusServiceUnavailable, tool.Errorf(tool.RateLimited, "%w", errTooManySessions))
+		return
+	}
+	t.withSessions.ServeHTTP(&primed{ResponseWriter: w}, r)
+}
+
+// opensSession reports whether a body is, or as a batch contains, an initialize request.
+func opensSession(body []byte) bool {
+	type message struct {
+		Method string `json:"method"`
+	}
+	if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) {
+		var batch []message
+		if json.Unmarshal(body, &batch) != nil {
+			return false
+		}
+		for _, m := range batch {
+			if m.Method == methodInitialize {
+				return true
+			}
+		}
+		return false
+	}
+	var m message
+	return json.Unmarshal(body, &m) == nil && m.Method == methodInitialize
+}
+
+// primed adds to the SDK's first event of a stream, which gives the client an id to take the stream up by, how long to
+// wait before it does (SEP-1699).
+type primed struct {
+	http.ResponseWriter
+	begun bool
+}
+
+const primeEvent = "event: prime\n"
+
+func (p *primed) Write(b []byte) (int, error) {
+	if p.begun {
+		return p.ResponseWriter.Write(b)
+	}
+	p.begun = true
+	rest, ok := strings.CutPrefix(string(b), primeEvent)
+	if !ok {
+		return p.ResponseWriter.Write(b)
+	}
+	if _, err := io.WriteString(p.ResponseWriter, primeEvent+"retry: "+retryMillis+"\n"+rest); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// Unwrap lets [http.ResponseController] flush.
+func (p *primed) Unwrap() http.ResponseWriter { return p.ResponseWriter }
