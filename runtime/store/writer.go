@@ -9,9 +9,10 @@ import (
 
 // Writer is a connection for writing. All writers of a store take turns.
 type Writer struct {
-	store *Store
-	db    *sql.DB
-	conn  *sql.Conn
+	store                   *Store
+	db                      *sql.DB
+	conn                    *sql.Conn
+	begin, commit, rollback *sql.Stmt // kept, since parsing them costs more than running them
 }
 
 // Writer makes a connection whose transactions survive the loss of power, or only the death of the process, which is
@@ -36,6 +37,11 @@ func (s *Store) writer(power bool) (*Writer, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	w := &Writer{store: s, db: db, conn: conn}
+	for text, stmt := range map[string]**sql.Stmt{"BEGIN IMMEDIATE": &w.begin, "COMMIT": &w.commit, "ROLLBACK": &w.rollback} {
+		if *stmt, err = conn.PrepareContext(context.Background(), text); err != nil {
+			return nil, errors.Join(err, w.close())
+		}
+	}
 	s.mu.Lock()
 	s.writers = append(s.writers, w)
 	s.mu.Unlock()
@@ -55,20 +61,20 @@ func (w *Writer) Write(ctx context.Context, fn func(ctx context.Context, c *sql.
 }
 
 func (w *Writer) transact(ctx context.Context, fn func(context.Context, *sql.Conn) error) (err error) {
-	if _, err := w.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+	if _, err := w.begin.ExecContext(ctx); err != nil {
 		return err
 	}
 	committed := false
 	defer func() { // also when fn panics
 		if !committed {
-			_, undo := w.conn.ExecContext(ctx, "ROLLBACK")
+			_, undo := w.rollback.ExecContext(ctx)
 			err = errors.Join(err, ignoreNoTransaction(undo))
 		}
 	}()
 	if err := fn(ctx, w.conn); err != nil {
 		return err
 	}
-	if _, err := w.conn.ExecContext(ctx, "COMMIT"); err != nil {
+	if _, err := w.commit.ExecContext(ctx); err != nil {
 		return err
 	}
 	committed = true

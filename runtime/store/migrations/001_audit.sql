@@ -1,4 +1,5 @@
 -- One row for each moment of a call. Rows are only ever added at the end and, whole stretches, pruned at the beginning.
+-- There is no index but their order: each would cost every call a second page to write, and time follows the order.
 CREATE TABLE audit (
     seq           INTEGER PRIMARY KEY,
     time          INTEGER NOT NULL, -- Unix nanoseconds
@@ -22,7 +23,6 @@ CREATE TABLE audit (
     result_digest BLOB,             -- SHA-256
     hash          BLOB    NOT NULL  -- SHA-256 of the hash before it and of this row
 );
-CREATE INDEX audit_call ON audit (call_id);
 
 -- What stands in for the rows that were pruned. One row.
 CREATE TABLE audit_checkpoint (

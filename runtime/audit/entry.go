@@ -1,0 +1,108 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"hash"
+	"time"
+
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+// Digest is a SHA-256; nil where there is nothing to digest.
+type Digest []byte
+
+// MarshalText writes a digest in hexadecimal.
+func (d Digest) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, d), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (d *Digest) UnmarshalText(text []byte) (err error) {
+	*d, err = hex.AppendDecode(nil, text)
+	return err
+}
+
+// Entry is one record as it is stored.
+type Entry struct {
+	Seq          int64           `json:"seq"`
+	Time         time.Time       `json:"time"`
+	Kind         tool.RecordKind `json:"kind"`
+	CallID       string          `json:"call_id"`
+	Agent        string          `json:"agent"`
+	Session      string          `json:"session,omitempty"`
+	Via          tool.Via        `json:"via,omitempty"`
+	Tool         tool.Name       `json:"tool"`
+	Source       tool.Source     `json:"source,omitempty"`
+	SourceName   string          `json:"source_name,omitempty"`
+	ArgsDigest   Digest          `json:"args_digest,omitempty"`
+	Args         string          `json:"args,omitempty"` // masked JSON, only where the operator asked for it
+	Coerced      json.RawMessage `json:"coerced,omitempty"`
+	Rule         string          `json:"rule,omitempty"`
+	Approval     string          `json:"approval,omitempty"`
+	By           string          `json:"by,omitempty"`
+	Outcome      tool.Outcome    `json:"outcome,omitempty"`
+	Code         tool.Code       `json:"code,omitempty"`
+	Duration     time.Duration   `json:"duration_ns,omitempty"`
+	ResultDigest Digest          `json:"result_digest,omitempty"`
+	Hash         Digest          `json:"hash"`
+}
+
+// columns are an entry's, in the order in which they are stored, hashed and read.
+const columns = "seq, time, kind, call_id, agent, session, via, tool, source, source_name, args_digest, args, coerced," +
+	" rule, approval, answered_by, outcome, code, duration, result_digest, hash"
+
+const insert = "INSERT INTO audit (" + columns + ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+
+func (e *Entry) values() []any {
+	return []any{
+		e.Seq, e.Time.UnixNano(), string(e.Kind), e.CallID, e.Agent, e.Session, string(e.Via), e.Tool, string(e.Source), e.SourceName,
+		[]byte(e.ArgsDigest), e.Args, string(e.Coerced), e.Rule, e.Approval, e.By, string(e.Outcome), string(e.Code),
+		int64(e.Duration), []byte(e.ResultDigest), []byte(e.Hash),
+	}
+}
+
+// scan reads a row of columns.
+func (e *Entry) scan(scan func(...any) error) error {
+	var nanos int64
+	var coerced string
+	err := scan(&e.Seq, &nanos, &e.Kind, &e.CallID, &e.Agent, &e.Session, &e.Via, &e.Tool, &e.Source, &e.SourceName,
+		(*[]byte)(&e.ArgsDigest), &e.Args, &coerced, &e.Rule, &e.Approval, &e.By, &e.Outcome, &e.Code, &e.Duration, (*[]byte)(&e.ResultDigest), (*[]byte)(&e.Hash))
+	e.Time = time.Unix(0, nanos).UTC()
+	if coerced != "" {
+		e.Coerced = json.RawMessage(coerced)
+	}
+	return err
+}
+
+// chain computes hashes; it is kept to be used again.
+type chain struct {
+	h   hash.Hash
+	buf []byte
+}
+
+func newChain() *chain { return &chain{h: sha256.New()} }
+
+// hash is the hash of an entry that follows the one with the hash before. Each field is written with its length, so that
+// no two entries have the same bytes.
+func (c *chain) hash(before Digest, e *Entry) Digest {
+	b := append(c.buf[:0], "hermesd audit 1\x00"...)
+	field := func(s string) {
+		b = binary.AppendUvarint(b, uint64(len(s)))
+		b = append(b, s...)
+	}
+	b = append(b, before...)
+	b = binary.BigEndian.AppendUint64(b, uint64(e.Seq))
+	b = binary.BigEndian.AppendUint64(b, uint64(e.Time.UnixNano()))
+	b = binary.BigEndian.AppendUint64(b, uint64(e.Duration))
+	for _, s := range [...]string{
+		string(e.Kind), e.CallID, e.Agent, e.Session, string(e.Via), e.Tool, string(e.Source), e.SourceName, string(e.ArgsDigest), e.Args,
+		string(e.Coerced), e.Rule, e.Approval, e.By, string(e.Outcome), string(e.Code), string(e.ResultDigest),
+	} {
+		field(s)
+	}
+	c.buf = b
+	c.h.Reset()
+	c.h.Write(b)
+	return c.h.Sum(nil)
+}

@@ -1,0 +1,192 @@
+package audit
+
+import (
+	"context"
+	"crypto/ed25519"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+// Storage is where records are kept. Whether what Write has written survives the loss of power or only the death of the
+// process is the storage's: see store.Store.Writer.
+type Storage interface {
+	// Write runs fn in a transaction, always on the same connection.
+	Write(ctx context.Context, fn func(ctx context.Context, c *sql.Conn) error) error
+	// Read returns connections for reading.
+	Read() *sql.DB
+}
+
+const (
+	// linger is how long the record of a call's end waits for company. Only the next crash could tell.
+	linger = 20 * time.Millisecond
+	// maxPending bounds the ends that wait while nothing can be written; what comes on top is told to the log and lost.
+	maxPending = 100_000
+	// settleEvery is after how many records the mark moves behind which no call is unfinished.
+	settleEvery = 1024
+)
+
+// Options configure a log. The zero value works, except that prunings need a Key.
+type Options struct {
+	// Arguments stores calls' arguments, masked, besides their digests.
+	Arguments bool
+	// Mask hides secrets in stored arguments; nil hides nothing.
+	Mask func(string) string
+	// Allow lets calls run whose record could not be written. The default is that they do not.
+	Allow bool
+	// Keep and MaxSize (bytes of the database) prune old records; 0 keeps all.
+	Keep    time.Duration
+	MaxSize int64
+	// Key signs the checkpoints that stand in for pruned records. Without one nothing is pruned.
+	Key ed25519.PrivateKey
+	// Maintain is how often the log is pruned and its head told to the Logger; 0 is every 10 minutes.
+	Maintain time.Duration
+	Logger   *slog.Logger // nil discards
+}
+
+// Log records calls. It implements the audit of package pipeline. It may be used from any goroutine.
+type Log struct {
+	options Options
+	storage Storage
+	log     *slog.Logger
+
+	writing   sync.Mutex // held by whoever writes a group; taken before mu
+	chain     *chain
+	stmt      *sql.Stmt
+	head      Head             // of what is written
+	unended   map[string]int64 // calls that have started and not finished, by id, with the number of that record
+	settledAt int64            // the head when the settled mark was last stored
+
+	mu      sync.Mutex
+	open    *group
+	changed chan struct{} // closed and replaced after each write
+	closed  bool
+
+	wake   chan struct{} // somebody should write the open group now
+	timer  *time.Timer   // somebody should write it soon
+	stop   context.CancelFunc
+	ended  chan struct{}
+	close  func() error
+	warned bool // a failed write has been told; guarded by writing
+}
+
+// group is what the next write will take.
+type group struct {
+	entries []Entry
+	done    chan struct{} // closed when it is durable or has failed with err
+	err     error
+}
+
+func newGroup() *group { return &group{done: make(chan struct{})} }
+
+// Head is the end of the chain. Kept elsewhere, it shows whether records were cut off at the end.
+type Head struct {
+	Seq  int64  `json:"seq"`
+	Hash Digest `json:"hash"`
+}
+
+// Open opens the log. Calls that had started and never finished when the last daemon ended are recorded as
+// [tool.OutcomeLost].
+func Open(ctx context.Context, storage Storage, opts *Options) (*Log, error) {
+	l := &Log{
+		storage: storage, chain: newChain(), unended: map[string]int64{}, open: newGroup(), changed: make(chan struct{}),
+		wake: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
+	if opts != nil {
+		l.options = *opts
+	}
+	if l.options.Mask == nil {
+		l.options.Mask = func(s string) string { return s }
+	}
+	if l.options.Maintain == 0 {
+		l.options.Maintain = 10 * time.Minute
+	}
+	if l.log = l.options.Logger; l.log == nil {
+		l.log = slog.New(slog.DiscardHandler)
+	}
+	if err := l.recover(ctx); err != nil {
+		return nil, fmt.Errorf("opening the audit: %w", err)
+	}
+	var work context.Context
+	work, l.stop = context.WithCancel(context.WithoutCancel(ctx))
+	l.timer = time.NewTimer(linger)
+	l.close = sync.OnceValue(l.end)
+	go l.run(work)
+	return l, nil
+}
+
+// Started records that a call is about to run. It returns when the record is durable; a record that cannot be written is
+// an error, unless the options allow such calls.
+func (l *Log) Started(ctx context.Context, r *tool.Record) error {
+	g, err := l.add(r)
+	if err != nil {
+		return l.tolerate(r, err)
+	}
+	if l.writing.TryLock() {
+		l.write()
+		l.writing.Unlock()
+	} else {
+		l.hurry()
+	}
+	select {
+	case <-g.done:
+		if g.err != nil {
+			return l.tolerate(r, g.err)
+		}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l *Log) tolerate(r *tool.Record, err error) error {
+	if !l.options.Allow {
+		return err
+	}
+	l.log.Error("a call runs without an audit record", "call", r.CallID, "tool", r.Tool, "agent", r.Agent, "error", err)
+	return nil
+}
+
+// Finished records how a call ended, or that it was refused. It returns at once; the record joins a later write.
+func (l *Log) Finished(r *tool.Record) { l.Note(r) }
+
+// Note adds a record that nobody waits for, such as that a human was asked.
+func (l *Log) Note(r *tool.Record) {
+	if _, err := l.add(r); err != nil {
+		l.log.Error("an audit record is lost", "kind", r.Kind, "call", r.CallID, "tool", r.Tool, "outcome", r.Outcome, "error", err)
+	}
+}
+
+// Head is the end of the chain as it is written now.
+func (l *Log) Head() Head {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	return l.head
+}
+
+// Close writes what waits and ends the log. It does not close the storage. It may be called twice.
+func (l *Log) Close() error { return l.close() }
+
+func (l *Log) end() error {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.stop()
+	<-l.ended
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	err := l.write()
+	l.tellHead()
+	return errors.Join(err, l.stmt.Close())
+}
+
+// tellHead puts the head where the database's writer cannot change it later.
+func (l *Log) tellHead() {
+	l.log.Info("audit head", "seq", l.head.Seq, "hash", hex.EncodeToString(l.head.Hash))
+}

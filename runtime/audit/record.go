@@ -1,0 +1,69 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"time"
+
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+// maxArgs bounds the arguments that are stored, in bytes; the digest covers all of them.
+const maxArgs = 64 << 10
+
+// entry is a record as it will be stored, but for its place in the chain.
+func (l *Log) entry(r *tool.Record) Entry {
+	e := Entry{
+		Time: time.Now(), Kind: r.Kind, CallID: r.CallID, Agent: r.Agent, Session: r.Session, Via: r.Via, Tool: r.Tool,
+		Source: r.Source, SourceName: r.SourceName, Rule: r.Rule, Approval: r.Approval, By: r.By, Outcome: r.Outcome,
+		Code: r.Code, Duration: r.Duration, ResultDigest: digestResult(r.Result),
+	}
+	if r.Arguments != nil {
+		sum := sha256.Sum256(r.Arguments)
+		e.ArgsDigest = sum[:]
+		if l.options.Arguments {
+			e.Args = l.storable(r.Arguments)
+		}
+	}
+	if len(r.Coerced) > 0 {
+		raw, err := json.Marshal(r.Coerced)
+		if err != nil {
+			panic("audit: strings did not marshal: " + err.Error())
+		}
+		e.Coerced = raw
+	}
+	return e
+}
+
+func (l *Log) storable(args []byte) string {
+	s := l.options.Mask(string(args))
+	if len(s) > maxArgs {
+		const mark = "… (cut)"
+		s = s[:maxArgs-len(mark)] + mark
+	}
+	return s
+}
+
+// digestResult covers everything that an agent reads of a result.
+func digestResult(r *tool.Result) Digest {
+	if r == nil {
+		return nil
+	}
+	h := sha256.New()
+	part := func(b []byte) {
+		var n [8]byte
+		binary.BigEndian.PutUint64(n[:], uint64(len(b)))
+		h.Write(n[:])
+		h.Write(b)
+	}
+	for _, c := range r.Content {
+		part(c)
+	}
+	part(r.Structured)
+	part(r.Meta)
+	if r.IsError {
+		part([]byte("error"))
+	}
+	return h.Sum(nil)
+}
