@@ -35,11 +35,11 @@ var ranking = params{
 
 	nameShare: .64,
 	verbSame:  .25, verbOther: .12,
-	source: .2, pair: .3,
+	source: .2, pair: .35,
 	coverage: .4,
-	clause:   .4, clauseInfo: .32, clauseMin: .13,
+	clause:   .5, clauseInfo: .1, clauseMin: .13,
 
 	rerank:   200,
-	weakLine: .35, weakPerWord: .02, weakFloor: .1,
+	weakLine: .45, weakPerWord: .045, weakFloor: .1,
 	nameGrade: [...]float32{1, 1.5, 1.5, 2, 2},
 }

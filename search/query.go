@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 // Bounds on one query.
@@ -19,16 +17,6 @@ const (
 	maxClauses    = 8      // sentences that are told apart; the last takes the rest
 	minCompound   = 6      // letters of a word that is split in two
 )
-
-// token is one word of a query.
-type token struct {
-	word     string
-	stem     string
-	argument bool // quoted, a number, an address, a path: the value of an argument, not a description of a tool
-	name     bool // capitalised within a sentence
-	clause   int  // sentence of the query, from 0
-	extra    bool // part of a camelCase run that is itself a term
-}
 
 // slot is one term that is looked for.
 type slot struct {
@@ -62,99 +50,6 @@ type parsedQuery struct {
 	total      float32             // information of all concepts
 	clauses    int                 // sentences
 	clauseInfo [maxClauses]float32 // information of each
-}
-
-// tokenize splits a query into words and tells arguments from descriptions.
-func tokenize(text string) []token {
-	var tokens []token
-	var quote rune
-	sentenceStart := true
-	clause := 0
-	for _, chunk := range strings.Fields(text) {
-		closing := quote
-		if quote == 0 {
-			if q, ok := opensQuote(chunk); ok && strings.ContainsRune(text, q) {
-				quote, closing = q, q
-			}
-		}
-		inQuote := quote != 0
-		if inQuote && closesQuote(chunk, closing) {
-			quote = 0
-		}
-		first, _ := utf8.DecodeRuneInString(strings.TrimLeft(chunk, `"'“‘([`))
-		name := !sentenceStart && unicode.IsUpper(first)
-		argument := inQuote || isAddress(chunk)
-		begin := len(tokens)
-		if begin > 0 && sentenceStart {
-			clause = min(clause+1, maxClauses-1)
-		}
-		eachWord(chunk, func(word string, extra bool) {
-			if extra {
-				// The parts stand just before the run that they make up.
-				n := 0
-				for i := len(tokens) - 1; i >= begin && n < len(word); i-- {
-					tokens[i].extra = true
-					n += len(tokens[i].word)
-				}
-			}
-			tokens = append(tokens, token{word: word, stem: stem(word), argument: argument || isIdentifier(word), name: name, clause: clause})
-		})
-		sentenceStart = strings.HasSuffix(chunk, ".") || strings.HasSuffix(chunk, "?") || strings.HasSuffix(chunk, "!") || strings.HasSuffix(chunk, ":")
-	}
-	if quote != 0 || allArguments(tokens) { // never closed, or nothing else: no quotation
-		for i := range tokens {
-			tokens[i].argument = isIdentifier(tokens[i].word) && len(tokens) > 1
-		}
-	}
-	return tokens
-}
-
-func allArguments(tokens []token) bool {
-	return !slices.ContainsFunc(tokens, func(t token) bool { return !t.argument })
-}
-
-var quotes = map[rune]rune{'"': '"', '\'': '\'', '“': '”', '‘': '’', '`': '`', '«': '»', '<': '>', '「': '」'}
-
-// opensQuote reports whether a quotation begins with this chunk, and the rune that closes it.
-func opensQuote(chunk string) (rune, bool) {
-	r, _ := utf8.DecodeRuneInString(strings.TrimLeft(chunk, "([{"))
-	q, ok := quotes[r]
-	return q, ok
-}
-
-func closesQuote(chunk string, q rune) bool {
-	chunk = strings.TrimRight(chunk, ".,;:!?)]}")
-	if i := strings.LastIndex(chunk, string(q)); i >= 0 {
-		rest := chunk[i+len(string(q)):]
-		return i > 0 && (rest == "" || rest == "s" || q != '\'')
-	}
-	return false
-}
-
-// isAddress reports whether a chunk is a URL, a mail address or a path.
-func isAddress(chunk string) bool {
-	chunk = strings.Trim(chunk, `"'()[]<>,;`)
-	switch {
-	case strings.Contains(chunk, "://"), strings.HasPrefix(chunk, "www."):
-		return true
-	case strings.HasPrefix(chunk, "/"), strings.HasPrefix(chunk, "~/"), strings.HasPrefix(chunk, "./"), strings.HasPrefix(chunk, `\\`):
-		return len(chunk) > 2
-	case len(chunk) > 3 && chunk[1] == ':' && chunk[2] == '\\':
-		return true
-	}
-	at := strings.IndexByte(chunk, '@')
-	return at > 0 && strings.IndexByte(chunk[at:], '.') > 0
-}
-
-// isIdentifier reports whether a word is a number or the like of a key: digits only, or long and mixed.
-func isIdentifier(word string) bool {
-	digits := 0
-	for i := range len(word) {
-		if isDigit(word[i]) {
-			digits++
-		}
-	}
-	return digits == len(word) && digits > 0 || digits >= 2 && len(word) >= 6 || digits >= 1 && len(word) >= 12
 }
 
 // parser resolves the words of a query within a scope.
@@ -316,132 +211,4 @@ func (p *parser) shorten(tokens []token, at []int) {
 		}
 	}
 	p.q.concepts = concepts
-}
-
-// alternatives collects what may stand for a word: itself, its synonyms, and for a word that is in no tool its two
-// halves and the terms one edit away.
-func (p *parser) alternatives(c *concept, t token) {
-	c.alts = []alternative{}
-	share := p.params.synonym
-	if a, ok := p.alternative(1, t.stem); ok {
-		c.alts = append(c.alts, a)
-	} else {
-		share = p.params.onlySynonym
-	}
-	if t.argument {
-		return
-	}
-	for _, s := range p.lex.synonyms[t.stem] {
-		if a, ok := p.alternative(share, s...); ok {
-			c.alts = append(c.alts, a)
-		}
-	}
-	if len(c.alts) > 0 && share == p.params.synonym {
-		return
-	}
-	if a, ok := p.split(t.word); ok {
-		c.alts = append(c.alts, a)
-	} else if len(c.alts) == 0 && len(t.word) >= minFuzzy && isASCII(t.word) {
-		p.nearby(c, t.stem)
-	}
-}
-
-// split finds the halves of an unknown compound: the pair whose rarer half is the most frequent.
-func (p *parser) split(word string) (alternative, bool) {
-	var best [2]string
-	var bestDF uint32
-	if len(word) < minCompound || !isASCII(word) {
-		return alternative{}, false
-	}
-	for i := 3; i+3 <= len(word); i++ {
-		a, b := stem(word[:i]), stem(word[i:])
-		ta, ok := p.known(a)
-		if !ok {
-			continue
-		}
-		tb, ok := p.known(b)
-		if !ok {
-			continue
-		}
-		if df := min(p.df(ta), p.df(tb)); df > bestDF {
-			best, bestDF = [2]string{a, b}, df
-		}
-	}
-	if bestDF == 0 {
-		return alternative{}, false
-	}
-	return p.alternative(p.params.compound, best[:]...)
-}
-
-// nearby adds the most frequent terms that are one edit away from an unknown word and begin with the same letter.
-func (p *parser) nearby(c *concept, word string) {
-	type found struct {
-		term string
-		df   uint32
-	}
-	var near []found
-	p.vocab.each(func(id uint32, term string) bool {
-		if d := len(term) - len(word); -1 <= d && d <= 1 && len(term) > 0 && term[0] == word[0] && oneEdit(term, word) {
-			if df := p.df(id); df > 0 {
-				near = append(near, found{term, df})
-			}
-		}
-		return true
-	})
-	slices.SortFunc(near, func(a, b found) int { return cmp.Or(cmp.Compare(b.df, a.df), cmp.Compare(a.term, b.term)) })
-	for _, f := range near[:min(len(near), maxFuzzy)] {
-		if a, ok := p.alternative(p.params.fuzzy, f.term); ok {
-			c.alts = append(c.alts, a)
-		}
-	}
-}
-
-// oneEdit reports whether one insertion, deletion, substitution or exchange of neighbours turns a into b.
-func oneEdit(a, b string) bool {
-	if len(a) > len(b) {
-		a, b = b, a
-	}
-	i := 0
-	for i < len(a) && a[i] == b[i] {
-		i++
-	}
-	if len(a) < len(b) {
-		return a[i:] == b[i+1:]
-	}
-	if i == len(a) || a[i+1:] == b[i+1:] {
-		return true
-	}
-	return i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
-}
-
-// phrases adds what stands for several words together: "pull request" for "pr", "webhook" for "web hook".
-func (p *parser) phrases(tokens []token, at []int) {
-	add := func(from, to int, a alternative) {
-		for i := from; i < to; i++ {
-			if c := at[i] - 1; c >= 0 {
-				p.q.concepts[c].alts = append(p.q.concepts[c].alts, a)
-			}
-		}
-	}
-	for i, t := range tokens {
-		if t.argument {
-			continue
-		}
-		for _, r := range p.lex.phrases[t.stem] {
-			end := i + len(r.phrase)
-			if end > len(tokens) || !slices.EqualFunc(tokens[i:end], r.phrase, func(t token, s string) bool { return t.stem == s }) {
-				continue
-			}
-			for _, by := range r.by {
-				if a, ok := p.alternative(p.params.synonym, by...); ok {
-					add(i, end, a)
-				}
-			}
-		}
-		if i+1 < len(tokens) && at[i] > 0 && at[i+1] > 0 && !tokens[i+1].argument && len(t.word) > 2 && len(tokens[i+1].word) > 2 && !t.extra {
-			if a, ok := p.alternative(p.params.compound, stem(t.word+tokens[i+1].word)); ok {
-				add(i, i+2, a)
-			}
-		}
-	}
 }

@@ -156,6 +156,7 @@ func (r *run) rank() {
 		r.firstPass(c)
 		c.score = c.first * r.params.nameGrade[c.grade]
 	}
+	r.cands = slices.DeleteFunc(r.cands, func(c candidate) bool { return c.first == 0 && c.grade == gradeNone })
 	slices.SortFunc(r.cands, compare)
 	best := r.cands[:min(len(r.cands), r.params.rerank)]
 	for i := range best {

@@ -177,6 +177,10 @@ func stem(word string) string {
 			return word
 		}
 	}
+	// The plural of an acronym ("prs", "vms"): the algorithm wants a vowel before it takes an s off.
+	if n := len(word) - 1; word[n] == 's' && word[n-1] != 's' && !strings.ContainsAny(word, "aeiouy") {
+		return word[:n]
+	}
 	env := snowballstem.NewEnv(word)
 	english.Stem(env)
 	return env.Current()
