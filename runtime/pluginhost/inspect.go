@@ -1,0 +1,102 @@
+package pluginhost
+
+import (
+	"fmt"
+
+	"github.com/hermesd/hermesd/internal/procgroup"
+	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+// Inspection is all that is known of a plugin, for `hermesd plugin inspect`.
+type Inspection struct {
+	Identity provider.Identity
+	Status   provider.Status
+
+	Path   string
+	Args   []string
+	Digest string // SHA-256 of the binary that was last started or found in the cache; "" before
+	Pinned bool   // the configuration pins the digest
+
+	// What the plugin says about itself; "" and nil before it was started once.
+	Name, Version, Description, Homepage, License string
+	SDK, Language, Revision                       string
+	ContractMin, ContractMax                      uint32
+	Capabilities                                  []string
+
+	Grants               []string // what the operator grants
+	Cached               bool     // this knowledge is from an earlier run of the daemon
+	StateDir, RuntimeDir string
+	CacheDir             string
+	Layers               []Layer // of isolation, for the last started process
+
+	Tools   []tool.Definition
+	Unmet   map[tool.Name]string
+	Refused map[tool.Name]string
+}
+
+// Layer is one measure that keeps a plugin apart.
+type Layer struct {
+	Name    string
+	Applied bool
+	Detail  string // how, or why not
+}
+
+// layers are the measures that were taken for a process.
+type layers []Layer
+
+// Inspect tells what is known; it asks nothing of the process.
+func (p *Provider) Inspect() Inspection {
+	offer := p.Offer()
+	o := p.opts
+	x := Inspection{
+		Identity: p.Identity(), Status: offer.Status, Path: o.Path, Args: o.Args, Pinned: o.SHA256 != "",
+		Grants: o.Grant, StateDir: o.StateDir, RuntimeDir: socketRoot(o.RuntimeDir), CacheDir: o.CacheDir,
+		Tools: offer.Tools, Unmet: offer.Unmet, Refused: offer.Refused,
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running != nil {
+		x.Layers = *p.running
+	}
+	if p.known == nil {
+		return x
+	}
+	d := p.known.describe
+	x.Digest, x.Cached = p.known.digest, p.known.cached
+	x.Name, x.Version, x.Description, x.Homepage, x.License = d.GetName(), d.GetVersion(), d.GetDescription(), d.GetHomepage(), d.GetLicense()
+	x.SDK, x.Language, x.Revision = d.GetBuild().GetSdk(), d.GetBuild().GetLanguage(), d.GetBuild().GetRevision()
+	x.ContractMin, x.ContractMax, x.Capabilities = d.GetContractMin(), d.GetContractMax(), d.GetCapabilities()
+	return x
+}
+
+// layersOf tells what holds for a started process.
+func (o *Options) layersOf(process *procgroup.Process) *layers {
+	contained := process.Containment()
+	l := layers{
+		{"clean environment", true, "PATH, HOME, LANG, TZ, env and pass_env"},
+		{"no standard input", true, ""},
+		{"process group", true, "ends with its leader"},
+		{"containment of descendants", contained != procgroup.ContainedByGroup, string(contained)},
+		{"executes what was hashed", executable != "", "open descriptor"},
+		{"certificates on the connection", o.mtls(), ""},
+		{"socket folder", true, "mode 0700"},
+	}
+	if executable == "" {
+		l[4].Detail = "this system cannot execute an open descriptor: the path is executed"
+	}
+	if !o.mtls() {
+		l[5].Detail = "mtls = false"
+	}
+	if o.Isolation == IsolationNone {
+		l[3].Detail = fmt.Sprintf("isolation = %q", o.Isolation)
+	}
+	if o.Isolation == IsolationStrict {
+		network := Layer{"no network", !process.Networked(), "a network namespace of its own"}
+		if process.Networked() {
+			network.Detail = "this machine allows hermesd no network namespace"
+		}
+		l = append(l, network)
+	}
+	return &l
+}

@@ -1,0 +1,84 @@
+package pluginhost
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/hermesd/hermesd/runtime/provider/supervisor"
+)
+
+// program is the file that a plugin is started from. What is executed is what was hashed: the open descriptor, which a
+// replaced or rewritten path cannot change in between.
+type program struct {
+	path   string // as the operator wrote it
+	pinned string // the wanted digest; "" if any
+
+	mu     sync.Mutex
+	known  fileID // of the file that digest belongs to
+	digest string
+}
+
+// open opens the file and returns it with its path and digest. The digest is computed again only when the file's identity
+// changed.
+func (p *program) open() (f *os.File, path, digest string, err error) {
+	if path, err = p.lookUp(); err != nil {
+		return nil, "", "", err
+	}
+	if f, err = os.Open(path); err != nil {
+		return nil, path, "", err
+	}
+	if digest, err = p.digestOf(f); err != nil {
+		f.Close() //nolint:errcheck // only read
+		return nil, path, "", err
+	}
+	if p.pinned != "" && !strings.EqualFold(p.pinned, digest) {
+		f.Close() //nolint:errcheck // only read
+		return nil, path, digest, supervisor.Permanent{Err: fmt.Errorf(
+			"%s has the SHA-256 digest %s, the configuration pins %s: put the right binary there or change sha256", path, digest, p.pinned)}
+	}
+	return f, path, digest, nil
+}
+
+func (p *program) lookUp() (string, error) {
+	if strings.ContainsRune(p.path, filepath.Separator) {
+		return p.path, nil
+	}
+	path, err := exec.LookPath(p.path)
+	if err != nil {
+		return "", &fs.PathError{Op: "find in PATH", Path: p.path, Err: fs.ErrNotExist}
+	}
+	return path, nil
+}
+
+func (p *program) digestOf(f *os.File) (string, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() {
+		return "", &fs.PathError{Op: "start", Path: f.Name(), Err: fs.ErrInvalid}
+	}
+	id := identify(info)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.digest != "" && id == p.known {
+		return p.digest, nil
+	}
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	p.known, p.digest = id, hex.EncodeToString(h.Sum(nil))
+	return p.digest, nil
+}
