@@ -63,7 +63,7 @@ func globExpression(pattern string) string {
 		case c == ',' && braces > 0:
 			b.WriteByte('|')
 		default:
-			b.WriteString(regexp.QuoteMeta(string(c)))
+			b.WriteString(regexp.QuoteMeta(pattern[i : i+1]))
 		}
 	}
 	return b.String()

@@ -6,9 +6,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/hermesd/hermesd/pluginsdk"
@@ -45,7 +45,7 @@ func (f *files) configure(_ context.Context, s settings) error {
 		if err := f.space.add(name, dirs[name]); err != nil {
 			path := "/root"
 			if name != "" {
-				path = "/roots/" + name
+				path = "/roots/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name) // RFC 6901
 			}
 			errs = append(errs, &pluginsdk.ConfigError{Path: path, Summary: err.Error(), Detail: "the directory must exist and be readable for the plugin"})
 		}
@@ -57,7 +57,7 @@ func (f *files) configure(_ context.Context, s settings) error {
 // writable says why files cannot be changed, if so.
 func (f *files) writable(context.Context) error {
 	if f.ReadOnly {
-		return fmt.Errorf("the operator configured the files as read-only")
+		return errors.New("the operator configured the files as read-only")
 	}
 	return nil
 }
