@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -42,11 +43,11 @@ func repair(text []byte) (json.RawMessage, error) {
 			open = append(open, c+2) // in ASCII each closing bracket stands two after its opening one
 		case '}', ']':
 			if len(open) == 0 || open[len(open)-1] != c {
-				return nil, fmt.Errorf("not JSON: a bracket at position %d closes nothing", i)
+				return nil, fmt.Errorf("not JSON: a bracket at position %d closes nothing", i+1)
 			}
 			open = open[:len(open)-1]
 			if lastComma >= 0 {
-				out[lastComma] = ' '
+				out = slices.Delete(out, lastComma, lastComma+1)
 			}
 			value, lastComma = true, -1
 		case ',':

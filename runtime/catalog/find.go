@@ -104,7 +104,9 @@ func (v *View) Nearest(name string, n int) []tool.Name {
 	})
 	var names []tool.Name
 	for _, c := range near[:min(n, len(near))] {
-		names = append(names, c.name)
+		if c.distance <= near[0].distance+2 { // beside a slip of one letter, nothing far away was meant
+			names = append(names, c.name)
+		}
 	}
 	return names
 }
