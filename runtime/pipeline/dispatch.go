@@ -30,12 +30,9 @@ func (p *Pipeline) dispatch(ctx context.Context, e *Entry) *tool.Error {
 	if err != nil {
 		return p.failure(ctx, bounded, e, err)
 	}
-	e.out.Result, err = p.accept(e, res, req.MaxResultBytes)
-	if err != nil {
-		e.out.Result = nil
-		return tool.AsError(err)
-	}
-	return nil
+	accepted, fault := p.accept(e, res, req.MaxResultBytes)
+	e.out.Result = accepted
+	return fault
 }
 
 // failure turns a provider's error into what the agent reads. Whose clock ran out decides between cancelled and timeout.

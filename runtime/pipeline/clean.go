@@ -1,0 +1,183 @@
+package pipeline
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+// clean removes from a third party's result what could speak to an agent in the dark or in the protocol's own name:
+// Unicode's tag characters, which are invisible, and reserved _meta keys. It returns r itself if there are none.
+func clean(r *tool.Result) *tool.Result {
+	c := *r
+	changed := false
+	take := func(to *json.RawMessage, from []byte, is bool) {
+		if is {
+			*to, changed = from, true
+		}
+	}
+	copied := false
+	for i, block := range r.Content {
+		out, is := withoutTags(block)
+		out, meta := withoutReserved(out, blockDepth)
+		if !is && !meta {
+			continue
+		}
+		if !copied {
+			c.Content, copied, changed = append([]tool.Content(nil), r.Content...), true, true
+		}
+		c.Content[i] = out
+	}
+	structured, is := withoutTags(r.Structured)
+	take(&c.Structured, structured, is)
+	meta, is := withoutTags(r.Meta)
+	meta, reserved := pruneMeta(meta)
+	take(&c.Meta, meta, is || reserved)
+	if !changed {
+		return r
+	}
+	return &c
+}
+
+// The tag characters U+E0000 to U+E007F: F3 A0 80 80 to F3 A0 81 BF in UTF-8, \uDB40\uDC00 to \uDB40\uDC7F as JSON escapes.
+const (
+	tagLead   = "\xf3\xa0"
+	tagUTF8   = 4
+	tagEscape = len(`\udb40\udc00`)
+)
+
+// withoutTags cuts the tag characters out of JSON, however they are written, and reports whether there were any. All other
+// bytes stay, and so the JSON stays valid.
+func withoutTags(raw []byte) ([]byte, bool) {
+	if !bytes.Contains(raw, []byte(tagLead)) && !mayEscapeTags(raw) {
+		return raw, false
+	}
+	out := make([]byte, 0, len(raw))
+	for i := 0; i < len(raw); {
+		switch n := tagAt(raw[i:]); {
+		case n > 0:
+			i += n
+		case raw[i] == '\\' && i+1 < len(raw): // whatever is escaped is no beginning of an escape
+			out = append(out, raw[i], raw[i+1])
+			i += 2
+		default:
+			out = append(out, raw[i])
+			i++
+		}
+	}
+	return out, len(out) != len(raw)
+}
+
+func mayEscapeTags(raw []byte) bool {
+	for {
+		i := bytes.Index(raw, []byte(`\u`))
+		if i < 0 {
+			return false
+		}
+		raw = raw[i+2:]
+		if len(raw) >= 4 && strings.EqualFold(string(raw[:4]), "db40") {
+			return true
+		}
+	}
+}
+
+// tagAt is the length of the tag character with which b begins, 0 if it begins with none.
+func tagAt(b []byte) int {
+	if len(b) >= tagUTF8 && b[0] == tagLead[0] && b[1] == tagLead[1] && (b[2] == 0x80 || b[2] == 0x81) {
+		return tagUTF8
+	}
+	if len(b) >= tagEscape && b[0] == '\\' && strings.EqualFold(string(b[:10]), `\udb40\udc`) && b[10] >= '0' && b[10] <= '7' && isHex(b[11]) {
+		return tagEscape
+	}
+	return 0
+}
+
+func isHex(b byte) bool { return strings.IndexByte("0123456789abcdefABCDEF", b) >= 0 }
+
+// blockDepth is how deep a content block holds _meta of its own: in itself and in an embedded resource.
+const blockDepth = 1
+
+// withoutReserved removes reserved keys from the _meta of a block and of the resource in it.
+func withoutReserved(raw []byte, depth int) ([]byte, bool) {
+	// A key may be written with escapes; then the block is looked at more closely for nothing.
+	if !bytes.Contains(raw, []byte("_meta")) && !bytes.Contains(raw, []byte(`\u`)) {
+		return raw, false
+	}
+	return edit(raw, func(key string, value []byte) ([]byte, bool) {
+		switch {
+		case key == "_meta":
+			return pruneMeta(value)
+		case key == "resource" && depth > 0:
+			return withoutReserved(value, depth-1)
+		}
+		return value, false
+	})
+}
+
+// pruneMeta removes reserved keys from a _meta object.
+func pruneMeta(raw []byte) ([]byte, bool) {
+	if len(raw) == 0 {
+		return raw, false
+	}
+	return edit(raw, func(key string, value []byte) ([]byte, bool) {
+		if reserved(key) {
+			return nil, true
+		}
+		return value, false
+	})
+}
+
+// reserved reports whether a _meta key belongs to the protocol or to hermesd. MCP (2025-11-25, General fields: _meta)
+// reserves prefixes whose second label is "modelcontextprotocol" or "mcp"; earlier versions those in which one of them
+// precedes the last label.
+func reserved(key string) bool {
+	prefix, _, ok := strings.Cut(key, "/")
+	if !ok {
+		return false
+	}
+	labels := strings.Split(prefix, ".")
+	n := len(labels)
+	return prefix == "hermesd" || owned(labels[0]) || n > 1 && (owned(labels[1]) || owned(labels[n-2]))
+}
+
+func owned(label string) bool {
+	return strings.EqualFold(label, "mcp") || strings.EqualFold(label, "modelcontextprotocol")
+}
+
+// edit passes the members of a JSON object to change, which returns a member's new value, or nil to drop it, and whether
+// that is a change. If there was none, edit returns raw itself; else the members that stay keep their bytes and order.
+func edit(raw []byte, change func(key string, value []byte) ([]byte, bool)) ([]byte, bool) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return raw, false
+	}
+	out, changed := []byte{'{'}, false
+	for d.More() {
+		start := d.InputOffset()
+		t, err := d.Token()
+		key, ok := t.(string)
+		if err != nil || !ok {
+			return raw, false
+		}
+		name := bytes.TrimLeft(raw[start:d.InputOffset()], ", \t\r\n")
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return raw, false
+		}
+		kept, is := change(key, value)
+		changed = changed || is
+		if kept == nil {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, name...), ':'), kept...)
+	}
+	if !changed {
+		return raw, false
+	}
+	return append(out, '}'), true
+}

@@ -1,0 +1,63 @@
+package pipeline_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+func TestWhatAThirdPartyReturnsIsCleaned(t *testing.T) {
+	content := func(s string) *tool.Result { return &tool.Result{Content: []tool.Content{tool.Content(s)}} }
+	meta := func(s string) *tool.Result { return &tool.Result{Meta: json.RawMessage(s)} }
+	for name, tt := range map[string]struct{ in, want *tool.Result }{
+		"invisible tag characters": {
+			content("{\"type\":\"text\",\"text\":\"a\U000E0041\U000E007Fb\U0001F3F4\"}"), content("{\"type\":\"text\",\"text\":\"ab\U0001F3F4\"}")},
+		"tag characters written as escapes": {
+			content(`{"type":"text","text":"a\udb40\udc41\uDB40\uDC7fb"}`), content(`{"type":"text","text":"ab"}`)},
+		"what only looks like an escape stays": {
+			content(`{"type":"text","text":"a\\udb40\\udc41 \ud83c\udff4 \udb40\udd00"}`), content(`{"type":"text","text":"a\\udb40\\udc41 \ud83c\udff4 \udb40\udd00"}`)},
+		"tag characters in structured content": {
+			&tool.Result{Structured: json.RawMessage("{\"a\U000E0041\" : 1.0}")}, &tool.Result{Structured: json.RawMessage(`{"a" : 1.0}`)}},
+		"reserved keys of a result's _meta": {
+			meta(`{"io.modelcontextprotocol/x":1, "a" : 1.0,"mcp/y":2,"com.mcp.tools/z":3,"tools.mcp.com/w":4,"hermesd/session":"s","example.com/mcp":5}`),
+			meta(`{"a":1.0,"example.com/mcp":5}`)},
+		"a reserved key written with escapes": {meta(`{"\u006dcp/y":1}`), meta(`{}`)},
+		"reserved keys of a block and of the resource in it": {
+			content(`{"type":"resource","_meta":{"mcp/a":1,"b":2},"resource":{"uri":"x","_meta":{"mcp.dev/c":{"d":1}}}}`),
+			content(`{"type":"resource","_meta":{"b":2},"resource":{"uri":"x","_meta":{}}}`)},
+		"text that speaks of _meta stays": {
+			content(`{"type":"text", "text":"{\"_meta\":{\"mcp/a\":1}}" }`), content(`{"type":"text", "text":"{\"_meta\":{\"mcp/a\":1}}" }`)},
+		"nothing to remove, nothing changed": {
+			&tool.Result{Content: []tool.Content{tool.Content("{ \"type\":\"text\",\n\"text\":\"x\", \"_meta\":{ \"a\":1 } }")}, Structured: json.RawMessage(` {"b":1e2} `), Meta: json.RawMessage(`{ "c" : 1 }`), IsError: true},
+			&tool.Result{Content: []tool.Content{tool.Content("{ \"type\":\"text\",\n\"text\":\"x\", \"_meta\":{ \"a\":1 } }")}, Structured: json.RawMessage(` {"b":1e2} `), Meta: json.RawMessage(`{ "c" : 1 }`), IsError: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for source, want := range map[tool.Source]*tool.Result{tool.SourceMCP: tt.want, tool.SourcePlugin: tt.want, tool.SourceBuiltin: tt.in} {
+				k := newKB()
+				k.tools["search"].Source = source
+				k.invoke = func(context.Context, *provider.Request) (*tool.Result, error) { return tt.in, nil }
+				out := newPipeline(t, nil).Call(t.Context(), k.request("search", ``))
+				if out.Err != nil {
+					t.Fatal(out.Err)
+				}
+				if diff := cmp.Diff(text(want), text(out.Result)); diff != "" {
+					t.Errorf("%s: %s", source, diff)
+				}
+			}
+		})
+	}
+}
+
+// text shows every byte of a result.
+func text(r *tool.Result) []string {
+	list := []string{string(r.Structured), string(r.Meta)}
+	for _, c := range r.Content {
+		list = append(list, string(c))
+	}
+	return list
+}
