@@ -1,0 +1,70 @@
+package admin
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+// toStatus gives an error its gRPC code. The text stays.
+func toStatus(err error) error {
+	var e *tool.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &e):
+		return status.Error(codeOf(e.Code), e.Message)
+	case errors.Is(err, context.DeadlineExceeded):
+		return status.Error(codes.DeadlineExceeded, "the daemon took too long")
+	case errors.Is(err, context.Canceled):
+		return status.Error(codes.Canceled, "cancelled")
+	}
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	return status.Error(codes.Internal, err.Error())
+}
+
+func codeOf(c tool.Code) codes.Code {
+	switch c {
+	case tool.UnknownTool:
+		return codes.NotFound
+	case tool.BadRequest, tool.InvalidArguments:
+		return codes.InvalidArgument
+	case tool.Unauthenticated, tool.NotGranted:
+		return codes.PermissionDenied
+	case tool.ShuttingDown, tool.ProviderDown, tool.ProviderStarting:
+		return codes.Unavailable
+	case tool.Cancelled:
+		return codes.Canceled
+	case tool.Timeout:
+		return codes.DeadlineExceeded
+	}
+	return codes.Internal
+}
+
+// fromStatus makes what the server said readable: its text, without gRPC's frame.
+func fromStatus(err error) error {
+	if err == nil {
+		return nil
+	}
+	s, ok := status.FromError(err)
+	if !ok {
+		return err
+	}
+	switch s.Code() {
+	case codes.Unavailable:
+		return errors.New("the connection to the daemon broke: " + s.Message())
+	case codes.Canceled:
+		return context.Canceled
+	case codes.DeadlineExceeded:
+		return context.DeadlineExceeded
+	case codes.Unimplemented:
+		return errors.New("the daemon is of another version than this command; restart it: " + s.Message())
+	}
+	return errors.New(s.Message())
+}

@@ -1,0 +1,144 @@
+// Package admin is the operator's way into a running daemon: gRPC over a unix socket, which the command line speaks. The
+// socket's mode and the peer's credentials, which the kernel vouches for, decide who may.
+package admin
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/hermesd/hermesd/runtime/catalog"
+	"github.com/hermesd/hermesd/runtime/disclosure"
+	"github.com/hermesd/hermesd/runtime/frontend"
+	"github.com/hermesd/hermesd/runtime/frontend/admin/adminpb"
+	"github.com/hermesd/hermesd/runtime/provider"
+)
+
+const (
+	maxMessage  = 64 << 20
+	maxStreams  = 256
+	callTimeout = 30 * time.Second // of everything that answers once
+)
+
+// Facts are what the daemon knows about itself.
+type Facts struct {
+	Version    string
+	Started    time.Time
+	ConfigPath string
+	StateDir   string
+	Addresses  []Address
+	// Agents are the names of all agents, in the order of the configuration.
+	Agents []string
+}
+
+// Address is one place where the daemon listens.
+type Address struct{ Name, Address string }
+
+// Daemon is what the front end asks the daemon for.
+type Daemon interface {
+	Facts() Facts
+	// Providers are all providers, in the order of the configuration.
+	Providers() []provider.Provider
+	// InspectProvider is everything that is known about one provider, for JSON; nil if there is nothing beside its offer.
+	InspectProvider(name string) any
+	// Explain says why tools rank where they do, for JSON.
+	Explain(ctx context.Context, view *catalog.View, queries []string, limit int) (any, error)
+}
+
+// Streams serves MCP over a stream; the MCP front end does.
+type Streams interface {
+	ServeStream(ctx context.Context, agent *disclosure.Agent, rwc io.ReadWriteCloser) error
+}
+
+// Options configure the front end. Desk, Catalog and Daemon are required.
+type Options struct {
+	Desk    *frontend.Desk
+	Catalog *catalog.Catalog
+	Daemon  Daemon
+	Streams Streams // nil: Attach is refused
+	// Allow decides about a peer beyond the socket's mode; nil allows everyone who can open the socket.
+	Allow  func(Peer) error
+	Logger *slog.Logger // nil discards
+}
+
+// Server is the admin front end.
+type Server struct {
+	adminpb.UnimplementedAdminServer
+	options Options
+	grpc    *grpc.Server
+	base    context.Context // ends with Close, and with it every stream
+	stop    context.CancelFunc
+	closing sync.Once
+}
+
+// New makes the front end. It starts nothing.
+func New(opts *Options) (*Server, error) {
+	if opts == nil || opts.Desk == nil || opts.Catalog == nil || opts.Daemon == nil {
+		return nil, errors.New("admin: Options.Desk, Options.Catalog and Options.Daemon are required")
+	}
+	s := &Server{options: *opts}
+	if s.options.Logger == nil {
+		s.options.Logger = slog.New(slog.DiscardHandler)
+	}
+	s.base, s.stop = context.WithCancel(context.Background())
+	s.grpc = grpc.NewServer(
+		grpc.Creds(&peerCredentials{allow: s.options.Allow}),
+		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxSendMsgSize(maxMessage),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.ConnectionTimeout(callTimeout),
+		grpc.WaitForHandlers(true),
+		grpc.UnaryInterceptor(s.answer),
+		grpc.StreamInterceptor(s.stream),
+	)
+	adminpb.RegisterAdminServer(s.grpc, s)
+	return s, nil
+}
+
+// Serve takes connections until Close. It closes l.
+func (s *Server) Serve(l net.Listener) error {
+	err := s.grpc.Serve(l)
+	if errors.Is(err, grpc.ErrServerStopped) {
+		return nil
+	}
+	return err
+}
+
+// Close ends every stream and call, and waits for them. It may be called more than once.
+func (s *Server) Close() error {
+	s.closing.Do(func() {
+		s.stop() // an attached client would hold the shutdown for ever
+		s.grpc.Stop()
+	})
+	return nil
+}
+
+// answer bounds the calls that answer once, and gives their errors a gRPC code.
+func (s *Server) answer(ctx context.Context, req any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	defer context.AfterFunc(s.base, cancel)()
+	resp, err := h(ctx, req)
+	return resp, toStatus(err)
+}
+
+func (s *Server) stream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) error {
+	ctx, cancel := context.WithCancel(ss.Context())
+	defer cancel()
+	defer context.AfterFunc(s.base, cancel)()
+	return toStatus(h(srv, &boundStream{ss, ctx}))
+}
+
+// boundStream ends with the front end, too.
+type boundStream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (b *boundStream) Context() context.Context { return b.ctx }
