@@ -65,8 +65,10 @@ func (w *schemaWalker) object(depth int, described bool) bool {
 		ok := true
 		switch key {
 		case "properties", "patternProperties":
-			ok = w.properties(depth + 1)
-		case "items", "anyOf", "oneOf", "allOf", "additionalProperties", "prefixItems", "$defs", "definitions", "then", "else":
+			ok = w.properties(depth+1, true)
+		case "$defs", "definitions":
+			ok = w.properties(depth+1, false)
+		case "items", "anyOf", "oneOf", "allOf", "additionalProperties", "prefixItems", "then", "else":
 			ok = w.value(depth+1, false)
 		case "description":
 			var tok json.Token
@@ -95,7 +97,8 @@ func (w *schemaWalker) object(depth int, described bool) bool {
 	return err == nil
 }
 
-func (w *schemaWalker) properties(depth int) bool {
+// properties reads an object of schemas; named says whether its keys are parameters.
+func (w *schemaWalker) properties(depth int, named bool) bool {
 	tok, err := w.dec.Token()
 	if err != nil {
 		return false
@@ -108,12 +111,12 @@ func (w *schemaWalker) properties(depth int) bool {
 		if err != nil {
 			return false
 		}
-		if w.names++; w.names <= maxParameters {
-			if s, isText := key.(string); isText {
+		if s, isText := key.(string); isText && named {
+			if w.names++; w.names <= maxParameters {
 				w.name(cut(s, maxParamText))
 			}
 		}
-		if !w.value(depth, true) {
+		if !w.value(depth, named) {
 			return false
 		}
 	}

@@ -95,7 +95,10 @@ func camelWords(run string, emit func(string, bool)) {
 }
 
 // unfolded maps letters that have no decomposition to what people type instead of them.
-var unfolded = strings.NewReplacer("ß", "ss", "æ", "ae", "ø", "o", "ł", "l", "đ", "d", "ı", "i", "œ", "oe", "þ", "th", "ð", "d")
+var unfolded = strings.NewReplacer(
+	"ß", "ss", "æ", "ae", "ø", "o", "ł", "l", "đ", "d", "ı", "i", "œ", "oe", "þ", "th", "ð", "d",
+	"Æ", "Ae", "Ø", "O", "Ł", "L", "Đ", "D", "Œ", "Oe", "Þ", "Th", "Ð", "D",
+)
 
 // unicodeWords splits a run that holds more than ASCII into stretches of ideographs and stretches of other letters.
 func unicodeWords(run string, emit func(string, bool)) {
