@@ -22,6 +22,7 @@ type kb struct {
 
 	mu   sync.Mutex
 	runs []string // the arguments of every call that came through
+	busy bool     // do not keep them
 }
 
 func newKB() *kb {
@@ -49,7 +50,9 @@ func (k *kb) Offer() *provider.Offer      { return &k.offer }
 
 func (k *kb) Invoke(ctx context.Context, req *provider.Request) (*tool.Result, error) {
 	k.mu.Lock()
-	k.runs = append(k.runs, string(req.Call.Arguments))
+	if !k.busy {
+		k.runs = append(k.runs, string(req.Call.Arguments))
+	}
 	k.mu.Unlock()
 	return k.invoke(ctx, req)
 }
