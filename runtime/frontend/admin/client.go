@@ -74,7 +74,7 @@ func (c *Client) Attach(ctx context.Context, agent, client string, in io.Reader,
 		return err
 	}
 	failed := make(chan error, 1)
-	go func() { // ends with in, or with the stream when something more is read
+	go func() { // ends with in; a program that attaches ends with its stream
 		_, err := io.Copy(frameWriter(func(p []byte) error { return stream.Send(&adminpb.AttachFrame{Data: p}) }), in)
 		if closeErr := stream.CloseSend(); err == nil {
 			err = closeErr
@@ -83,21 +83,19 @@ func (c *Client) Attach(ctx context.Context, agent, client string, in io.Reader,
 	}()
 	for {
 		frame, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
+		switch {
+		case errors.Is(err, io.EOF):
+			select {
+			case err := <-failed: // the reason why the daemon heard no more, if there is one
+				return err
+			default:
+				return nil
+			}
+		case err != nil:
 			return err
 		}
 		if _, err := out.Write(frame.GetData()); err != nil {
 			return err
-		}
-		select {
-		case err := <-failed:
-			if err != nil && !errors.Is(err, io.EOF) {
-				return err
-			}
-		default:
 		}
 	}
 }

@@ -1,0 +1,300 @@
+package admin_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/goleak"
+
+	"github.com/hermesd/hermesd/runtime/catalog"
+	"github.com/hermesd/hermesd/runtime/frontend"
+	"github.com/hermesd/hermesd/runtime/frontend/admin"
+	"github.com/hermesd/hermesd/runtime/frontend/admin/adminpb"
+	"github.com/hermesd/hermesd/runtime/frontend/frontendtest"
+	"github.com/hermesd/hermesd/runtime/frontend/mcp"
+	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/provider/providertest"
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// daemon is a daemon as far as the front end asks it.
+type daemon struct{ providers []provider.Provider }
+
+func (d *daemon) Facts() admin.Facts {
+	return admin.Facts{
+		Version: "1.2.3", Started: time.Unix(1000, 0), ConfigPath: "/etc/hermesd/config.hcl",
+		Addresses: []admin.Address{{Name: "mcp", Address: "http://127.0.0.1:7433/mcp"}}, Agents: []string{"desk", "other", "local"},
+	}
+}
+func (d *daemon) Providers() []provider.Provider  { return d.providers }
+func (d *daemon) InspectProvider(name string) any { return map[string]string{"binary": name} }
+func (d *daemon) Explain(_ context.Context, v *catalog.View, queries []string, limit int) (any, error) {
+	return fmt.Sprintf("%d tools, %q, %d", len(v.Entries()), queries, limit), nil
+}
+
+func start(t *testing.T, opts *admin.Options, providers ...provider.Provider) (*admin.Client, *admin.Server, *frontendtest.World) {
+	t.Helper()
+	w := frontendtest.New(t, providers...)
+	streams, err := mcp.New(&mcp.Options{Desk: w.Desk, Gate: frontend.NewGate(w.Agents, nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts.Desk, opts.Catalog, opts.Daemon, opts.Streams = w.Desk, w.Catalog, &daemon{providers}, streams
+	server, err := admin.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "admin.sock")
+	l, err := admin.Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o660 {
+		t.Errorf("the socket's mode: %v, %v", info.Mode(), err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	t.Cleanup(func() {
+		if err := errors.Join(server.Close(), server.Close(), streams.Close(context.Background()), <-served); err != nil {
+			t.Error(err)
+		}
+	})
+	client, err := admin.Dial(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return client, server, w
+}
+
+func TestStatusAndProviders(t *testing.T) {
+	p := providertest.New("notes", providertest.Echo("notes_read"), providertest.Echo("notes_write"))
+	c, _, _ := start(t, &admin.Options{}, p)
+	status, err := c.Status(t.Context(), &adminpb.StatusRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status.Pid != int32(os.Getpid()) || status.Tools != 2 || status.ProvidersReady != 1 || status.Version != "1.2.3" {
+		t.Errorf("got %v", status)
+	}
+	if a := status.Agents[0]; a.Name != "desk" || a.Deferred != 2 || a.Tier != 1 {
+		t.Errorf("the agent: %v", a)
+	}
+	p.SetStatus(provider.Backoff, "killed by SIGKILL")
+	list, err := c.ListProviders(t.Context(), &adminpb.ListProvidersRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := list.Providers[0]; got.State != "backoff" || got.Reason != "killed by SIGKILL" || got.Tools != 2 {
+		t.Errorf("got %v", got)
+	}
+	inspected, err := c.InspectProvider(t.Context(), &adminpb.InspectProviderRequest{Name: "notes"})
+	if err != nil || len(inspected.Tools) != 2 || string(inspected.Detail) != `{"binary":"notes"}` {
+		t.Errorf("got %v, %v", inspected, err)
+	}
+	if _, err = c.InspectProvider(t.Context(), &adminpb.InspectProviderRequest{Name: "nots"}); err == nil || err.Error() != `there is no provider "nots"; there is: notes` {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestToolsAsAnAgentHasThem(t *testing.T) {
+	p := providertest.New("notes", providertest.Echo("notes_read"), providertest.Echo("notes_sync"))
+	p.SetUnmet("notes_sync", "set NOTES_KEY")
+	c, _, w := start(t, &admin.Options{}, p)
+	w.Catalog.Refresh()
+	list, err := c.ListTools(t.Context(), &adminpb.ListToolsRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list.Agent != "local" || len(list.Tools) != 2 || !list.Tools[0].Deferred || list.Tools[1].Condition != "unmet" || list.Tools[1].Reason != "set NOTES_KEY" {
+		t.Errorf("got %v", list)
+	}
+	found, err := c.Search(t.Context(), &adminpb.SearchRequest{Agent: "desk", Queries: []string{"notes"}, Explain: true})
+	if err != nil || !strings.Contains(string(found.Result), `"notes_read"`) || !strings.Contains(string(found.Explanation), "1 tools") {
+		t.Errorf("got %s %s, %v", found.GetResult(), found.GetExplanation(), err)
+	}
+	described, err := c.Describe(t.Context(), &adminpb.DescribeRequest{Names: []string{"notes_read"}})
+	if err != nil || !json.Valid(described.Result) || !strings.Contains(string(described.Result), "Echo") {
+		t.Errorf("got %s, %v", described.GetResult(), err)
+	}
+	if _, err = c.Search(t.Context(), &adminpb.SearchRequest{Agent: "nobody"}); err == nil || !strings.Contains(err.Error(), "desk, other, local") {
+		t.Errorf("an unknown agent: %v", err)
+	}
+	if _, err = c.Search(t.Context(), &adminpb.SearchRequest{}); err == nil || strings.Contains(err.Error(), "rpc error") {
+		t.Errorf("a bad request: %v", err)
+	}
+}
+
+func TestCallStreamsWhatTheToolSays(t *testing.T) {
+	p := providertest.New("jobs", providertest.Tool{
+		Definition: tool.Definition{Name: "jobs_run"},
+		Handler: func(_ context.Context, req *provider.Request) (*tool.Result, error) {
+			req.Host.Progress(tool.Progress{Done: 1, Total: 2, Note: "half"})
+			req.Host.Log(tool.LogRecord{Level: "info", Data: json.RawMessage(`"hello"`)})
+			return tool.TextResult(string(req.Call.Via) + string(req.Call.Arguments)), nil
+		},
+	})
+	c, _, _ := start(t, &admin.Options{}, p)
+	stream, err := c.Call(t.Context(), &adminpb.CallRequest{Name: "jobs_run", Arguments: []byte(`{"x":1}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for {
+		event, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch e := event.Event.(type) {
+		case *adminpb.CallEvent_Progress:
+			got = append(got, fmt.Sprint(e.Progress.Done, "/", e.Progress.Total, " ", e.Progress.Note))
+		case *adminpb.CallEvent_Log:
+			got = append(got, e.Log.Level+" "+string(e.Log.Data))
+		case *adminpb.CallEvent_Result:
+			got = append(got, string(e.Result.Result))
+		}
+	}
+	want := `[1/2 half info "hello" {"content":[{"type":"text","text":"admin{\"x\":1}"}]}]`
+	if fmt.Sprint(got) != want {
+		t.Errorf("got %v\nwant %s", got, want)
+	}
+}
+
+func TestAttachIsAnMCPSession(t *testing.T) {
+	c, _, _ := start(t, &admin.Options{}, providertest.New("notes", providertest.Echo("notes_read")))
+	clientIn, toClient := io.Pipe()
+	fromClient, clientOut := io.Pipe()
+	attached := make(chan error, 1)
+	go func() {
+		attached <- c.Attach(context.Background(), "desk", "test", fromClient, toClient)
+		toClient.Close()
+	}()
+	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	session, err := client.Connect(t.Context(), &sdk.IOTransport{Reader: clientIn, Writer: clientOut}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "notes_read", Arguments: map[string]any{"a": 1}})
+	if err != nil || r.Content[0].(*sdk.TextContent).Text != `{"a":1}` {
+		t.Errorf("got %v, %v", r, err)
+	}
+	if err := session.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-attached; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCloseEndsAnAttachedSession(t *testing.T) {
+	c, server, _ := start(t, &admin.Options{}, providertest.New("notes", providertest.Echo("notes_read")))
+	in, hold := io.Pipe()
+	defer hold.Close()
+	out, toOut := io.Pipe()
+	attached := make(chan error, 1)
+	go func() { attached <- c.Attach(context.Background(), "", "test", in, toOut) }()
+	go func() {
+		_, err := hold.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"))
+		if err != nil {
+			t.Error(err)
+		}
+	}()
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.Contains(line, `"id":1`) {
+		t.Fatalf("%s %v", line, err)
+	}
+	if err := server.Close(); err != nil {
+		t.Error(err)
+	}
+	<-attached
+}
+
+func TestAllowDecidesByThePeersCredentials(t *testing.T) {
+	var peer admin.Peer
+	c, _, _ := start(t, &admin.Options{Allow: func(p admin.Peer) error { peer = p; return errors.New("a provider's process may not") }})
+	if _, err := c.Status(t.Context(), &adminpb.StatusRequest{}); err == nil {
+		t.Error("let in")
+	}
+	if peer.PID != os.Getpid() || peer.UID != os.Getuid() {
+		t.Errorf("peer %+v", peer)
+	}
+}
+
+func TestSocketErrorsSayWhatToDo(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stale := filepath.Join(dir, "stale")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: stale})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close()
+	long := filepath.Join(dir, strings.Repeat("x", 200))
+	live := filepath.Join(dir, "live")
+	listening, err := admin.Listen(live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listening.Close()
+
+	dials := map[string]struct{ path, want string }{
+		"nothing there":             {filepath.Join(dir, "none"), "start it with `hermesd serve`"},
+		"left by an earlier daemon": {stale, "start it with `hermesd serve`"},
+		"a path that is too long":   {long, "too long"},
+		"no path":                   {"", "listen { admin }"},
+	}
+	for name, tt := range dials {
+		t.Run("dial "+name, func(t *testing.T) {
+			if _, err := admin.Dial(t.Context(), tt.path); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	listens := map[string]struct{ path, want string }{
+		"a file that is no socket":      {file, "is no socket"},
+		"a path that is too long":       {long, "too long"},
+		"a directory that is not there": {filepath.Join(dir, "a", "b"), "directory that exists"},
+		"another daemon's socket":       {live, "another daemon"},
+	}
+	for name, tt := range listens {
+		t.Run("listen on "+name, func(t *testing.T) {
+			if l, err := admin.Listen(tt.path); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, %v", l, err)
+			}
+		})
+	}
+	t.Run("what an earlier daemon left is taken over", func(t *testing.T) {
+		l, err := admin.Listen(stale)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		if _, err := os.Lstat(stale); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("still there: %v", err)
+		}
+	})
+}
