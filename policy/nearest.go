@@ -52,16 +52,26 @@ func Distance(a, b string, limit int) int {
 	if len(a)-len(b) > limit || len(b)-len(a) > limit || len(b) > maxCompared {
 		return limit + 1
 	}
-	var rows [3][maxCompared + 1]int
+	// What both begin or end with changes nothing, and names of one server begin alike.
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	if len(a) == 0 || len(b) == 0 {
+		return min(len(a)+len(b), limit+1)
+	}
+	var rows [3][maxCompared + 1]uint16
 	before, last, row := rows[0][:len(b)+1], rows[1][:len(b)+1], rows[2][:len(b)+1]
 	for j := range last {
-		last[j] = j
+		last[j] = uint16(j)
 	}
 	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		least := i
+		row[0] = uint16(i)
+		least := row[0]
 		for j := 1; j <= len(b); j++ {
-			change := 1
+			change := uint16(1)
 			if a[i-1] == b[j-1] {
 				change = 0
 			}
@@ -72,10 +82,10 @@ func Distance(a, b string, limit int) int {
 			row[j] = d
 			least = min(least, d)
 		}
-		if least > limit {
+		if int(least) > limit {
 			return limit + 1
 		}
 		before, last, row = last, row, before
 	}
-	return min(last[len(b)], limit+1)
+	return min(int(last[len(b)]), limit+1)
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	"github.com/hermesd/hermesd/runtime/pipeline"
+	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
@@ -56,7 +57,10 @@ func (b *Bridge) run(ctx context.Context, c *Caller, entries []entry, via tool.V
 	for i, e := range entries {
 		s := &slots[i]
 		s.name = clip(e.name)
-		if found, err := c.View.Find(e.name); err == nil {
+		var view pipeline.View = c.View
+		if found, err := c.View.Find(e.name); err != nil {
+			view = unresolved{err}
+		} else {
 			s.name, s.source = found.Definition.Name, found.Definition.Source
 			if s.outcome.Err = c.explain(s.name, e.arguments, via); s.outcome.Err != nil {
 				continue
@@ -64,7 +68,7 @@ func (b *Bridge) run(ctx context.Context, c *Caller, entries []entry, via tool.V
 		}
 		places = append(places, i)
 		reqs = append(reqs, &pipeline.Request{
-			View: c.View, Host: c.Host, Resume: c.Resume,
+			View: view, Host: c.Host, Resume: c.Resume,
 			Call: &tool.Call{
 				Agent: c.Agent, Session: c.Session, Attended: c.Attended, Tool: s.name, Arguments: e.arguments,
 				Via: cmp.Or(c.Via, via), TraceParent: c.TraceParent,
@@ -91,6 +95,11 @@ func (b *Bridge) run(ctx context.Context, c *Caller, entries []entry, via tool.V
 	}
 	return slots, nil
 }
+
+// unresolved is the view of an entry whose name is known to mean nothing: suggestions are not worked out twice.
+type unresolved struct{ err error }
+
+func (u unresolved) Resolve(tool.Name) (*provider.Binding, error) { return nil, u.err }
 
 // explain refuses what the operator wants called another way; nil lets it run.
 func (c *Caller) explain(name tool.Name, arguments json.RawMessage, via tool.Via) *tool.Error {

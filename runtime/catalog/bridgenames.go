@@ -34,13 +34,20 @@ func (n BridgeNames) OrDefault() BridgeNames {
 // Kind tells which bridge tool a name means, if any. The reserved names mean them too where they were renamed, since no
 // provider may have them. Case, hyphens and spaces are folded as in every name that an agent gives.
 func (n BridgeNames) Kind(name string) (BridgeKind, bool) {
-	n = n.OrDefault()
-	switch key := fold(name); key {
-	case fold(n.Search), tool.SearchName:
+	key := fold(name)
+	if kind, ok := n.OrDefault().exactly(key); ok {
+		return kind, true
+	}
+	return BridgeNames{}.OrDefault().exactly(key)
+}
+
+func (n BridgeNames) exactly(key string) (BridgeKind, bool) {
+	switch key {
+	case fold(n.Search):
 		return BridgeSearch, true
-	case fold(n.Describe), tool.DescribeName:
+	case fold(n.Describe):
 		return BridgeDescribe, true
-	case fold(n.Call), tool.CallName:
+	case fold(n.Call):
 		return BridgeCall, true
 	}
 	return "", false

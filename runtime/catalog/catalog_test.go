@@ -539,11 +539,7 @@ func TestReadersAreNeverHeldUp(t *testing.T) {
 }
 
 func TestAHundredThousandToolsFit(t *testing.T) {
-	many := make([]string, 100_000)
-	for i := range many {
-		many[i] = fmt.Sprintf("tool_%06d", i)
-	}
-	f, small := newFake(tool.SourceMCP, "giant", many...), newFake(tool.SourcePlugin, "p", "x")
+	f, small := giant(100_000), newFake(tool.SourcePlugin, "p", "x")
 	c := catalogOf()
 	before := heap()
 	c.SetProviders([]provider.Provider{f, small})

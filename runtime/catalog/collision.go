@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hermesd/hermesd/policy"
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
@@ -49,6 +50,7 @@ type Reject struct {
 type candidate struct {
 	part       *part
 	definition *tool.Definition
+	order      int // of the claim, by the configuration
 }
 
 func (c candidate) origin() Origin {
@@ -61,6 +63,9 @@ func (c candidate) builtin() bool { return c.part.identity.Source == tool.Source
 // wins by coming first, so that the outcome does not depend on the order in which providers start. Tools of a disabled
 // provider hold a name only while nobody else wants it.
 func settle(claims []candidate) (winner *candidate, refused []candidate) {
+	if len(claims) == 1 {
+		return &claims[0], nil
+	}
 	if open := slices.DeleteFunc(slices.Clone(claims), func(c candidate) bool { return c.part.closed == provider.Disabled }); len(open) > 0 {
 		claims = open
 	}
@@ -102,11 +107,11 @@ func settle(claims []candidate) (winner *candidate, refused []candidate) {
 const connectorPrefix = "connectors__"
 
 // unusable returns why a definition cannot stand in any catalog, or "".
-func unusable(d *tool.Definition, reserved func(tool.Name) bool) string {
+func unusable(d *tool.Definition) string {
 	switch {
 	case !tool.ValidName(d.Name):
 		return fmt.Sprintf("the name %.80q is not 1 to %d characters of A-Z, a-z, 0-9, _ and -", d.Name, tool.MaxName)
-	case reserved(d.Name):
+	case policy.IsReserved(d.Name):
 		return "the name belongs to the bridge; give the tool another one, or write prefix = true in the provider's block"
 	case strings.HasPrefix(d.Name, connectorPrefix) && d.Source != tool.SourceConnectors:
 		return "names that begin with connectors__ belong to the connector gateway; give the tool another one"

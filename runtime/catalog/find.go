@@ -14,6 +14,7 @@ import (
 const (
 	maxGiven       = 256 // bytes of a name that are looked at; no full name is longer than tool.MaxName
 	maxSuggestions = 3
+	maxSpread      = 2 // edits beyond the nearest: beside a slip of one letter, nothing far away was meant
 )
 
 // Find returns the tool that an agent means by name: the exact name; else the only one whose name differs in case,
@@ -79,7 +80,7 @@ func (v *View) Nearest(name string, n int) []tool.Name {
 		return nil
 	}
 	type candidate struct {
-		name     tool.Name
+		entry    *Entry
 		distance int // -1: ends in the given name
 	}
 	var near []candidate
@@ -93,19 +94,21 @@ func (v *View) Nearest(name string, n int) []tool.Name {
 		if d > limit {
 			continue
 		}
+		limit = min(limit, max(d, 0)+maxSpread)
 		for _, e := range entries {
-			if v.unusable(e) == "" {
-				near = append(near, candidate{e.Definition.Name, d})
-			}
+			near = append(near, candidate{e, d})
 		}
 	}
 	slices.SortFunc(near, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.entry.Definition.Name, b.entry.Definition.Name))
 	})
 	var names []tool.Name
-	for _, c := range near[:min(n, len(near))] {
-		if c.distance <= near[0].distance+2 { // beside a slip of one letter, nothing far away was meant
-			names = append(names, c.name)
+	for _, c := range near {
+		if len(names) == n || c.distance > max(near[0].distance, 0)+maxSpread {
+			break
+		}
+		if v.unusable(c.entry) == "" {
+			names = append(names, c.entry.Definition.Name)
 		}
 	}
 	return names

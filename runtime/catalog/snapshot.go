@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/hermesd/hermesd/policy"
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
@@ -74,16 +73,21 @@ func build(old *Snapshot, parts []part) *Snapshot {
 	for i := range parts {
 		p := &parts[i]
 		for j := range p.offer.Tools {
-			c := candidate{p, &p.offer.Tools[j]}
-			if reason := unusable(c.definition, policy.IsReserved); reason != "" {
+			c := candidate{p, &p.offer.Tools[j], len(claims)}
+			if old.has(c.definition) {
+				claims = append(claims, c)
+				continue
+			}
+			if reason := unusable(c.definition); reason != "" {
 				s.rejects = append(s.rejects, Reject{c.definition.Name, c.origin(), reason})
 				continue
 			}
 			claims = append(claims, c)
 		}
 	}
-	// Stable: claims to one name stay in the order of the configuration.
-	slices.SortStableFunc(claims, func(a, b candidate) int { return cmp.Compare(a.definition.Name, b.definition.Name) })
+	slices.SortFunc(claims, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.definition.Name, b.definition.Name), cmp.Compare(a.order, b.order))
+	})
 	for len(claims) > 0 {
 		name := claims[0].definition.Name
 		n := 1
@@ -116,15 +120,23 @@ func newEntry(old *Snapshot, c candidate) *Entry {
 		Definition: c.definition, Provider: c.part.provider, part: c.part,
 		unmet: c.part.offer.Unmet[c.definition.Name], refused: c.part.offer.Refused[c.definition.Name],
 	}
-	if old != nil {
-		if was, ok := old.Find(c.definition.Name); ok && was.Definition == c.definition {
-			e.digest = was.digest
-			e.tokens.Store(was.tokens.Load())
-			return e
-		}
+	if old.has(c.definition) {
+		was, _ := old.Find(c.definition.Name)
+		e.digest = was.digest
+		e.tokens.Store(was.tokens.Load())
+		return e
 	}
 	e.digest = digestOf(c.definition)
 	return e
+}
+
+// has reports whether the snapshot holds this very definition, of which everything is known then.
+func (s *Snapshot) has(d *tool.Definition) bool {
+	if s == nil {
+		return false
+	}
+	e, ok := s.Find(d.Name)
+	return ok && e.Definition == d
 }
 
 func (s *Snapshot) digest() string {

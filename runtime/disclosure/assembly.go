@@ -86,10 +86,13 @@ func (a *Assembly) Bridge(name string) (kind catalog.BridgeKind, ok bool) {
 // assemble makes what an agent sees of a snapshot.
 func assemble(agent *Agent, s *catalog.Snapshot) *Assembly {
 	a := &Assembly{agent: agent, Settings: agent.Settings.withDefaults()}
-	a.View = s.View(agent.Scope).Only(func(e *catalog.Entry) bool {
-		_, hidden := a.Settings.Names.Kind(e.Definition.Name)
-		return !hidden
-	})
+	a.View = s.View(agent.Scope)
+	if a.Settings.Names != (Names{}).OrDefault() { // no provider has a reserved name, but one may have a new one
+		a.View = a.View.Only(func(e *catalog.Entry) bool {
+			_, hidden := a.Settings.Names.Kind(e.Definition.Name)
+			return !hidden
+		})
+	}
 	a.Searchable = a.View.Only(a.deferrable)
 
 	var deferred, eager []*catalog.Entry

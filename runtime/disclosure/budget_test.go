@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -18,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hermesd/hermesd/runtime/disclosure"
+	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
@@ -215,4 +217,32 @@ func checkLevels(t *rapid.T, a *disclosure.Assembly, counts map[string]int) {
 	if !utf8.ValidString(a.Listing) {
 		t.Fatal("the listing is no valid UTF-8")
 	}
+}
+
+func TestWhateverProvidersDoTheBytesStay(t *testing.T) {
+	states := []provider.State{provider.Installed, provider.Starting, provider.Ready, provider.Draining, provider.Backoff, provider.Quarantined, provider.Stopped}
+	rapid.Check(t, func(t *rapid.T) {
+		providers := []*fake{files(), server("kb", 12), server("tracker", 3)}
+		c := catalogOf(providers...)
+		d := disclosure.New(c)
+		agent := &disclosure.Agent{Settings: disclosure.Settings{
+			Enabled:       rapid.SampledFrom([]string{disclosure.Auto, disclosure.On, disclosure.Off}).Draw(t, "enabled"),
+			Listing:       rapid.SampledFrom([]string{disclosure.Auto, disclosure.On, disclosure.Off}).Draw(t, "listing"),
+			ContextLength: rapid.IntRange(1000, 50_000).Draw(t, "context"),
+		}}
+		want := d.For(agent).Digest
+		for range rapid.IntRange(1, 20).Draw(t, "steps") {
+			p := rapid.SampledFrom(providers).Draw(t, "provider")
+			p.status(rapid.SampledFrom(states).Draw(t, "state"))
+			if rapid.Bool().Draw(t, "lists its tools again") {
+				next := *p.offer.Load()
+				next.Tools = slices.Clone(next.Tools)
+				p.offer.Store(&next)
+			}
+			c.Refresh()
+			if got := d.For(agent).Digest; got != want {
+				t.Fatalf("the bytes changed: %v", names(d.For(agent).Tools))
+			}
+		}
+	})
 }

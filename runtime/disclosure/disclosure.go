@@ -54,7 +54,20 @@ func (d *Disclosure) For(a *Agent) *Assembly {
 	}
 	made := assemble(a, snapshot)
 	s.current.Store(made)
+	d.release(snapshot)
 	return made
+}
+
+// release lets go of what was made of earlier snapshots, so that an agent that says nothing more does not keep an old
+// generation of definitions in memory.
+func (d *Disclosure) release(now *catalog.Snapshot) {
+	d.agents.Range(func(_, kept any) bool {
+		s := kept.(*slot)
+		if made := s.current.Load(); made != nil && made.View.Snapshot() != now {
+			s.current.CompareAndSwap(made, nil)
+		}
+		return true
+	})
 }
 
 // of reports whether the assembly is that of an agent and a snapshot.

@@ -43,11 +43,11 @@ func list(deferred []*catalog.Entry, s *Settings) (string, int) {
 	if len(deferred) == 0 {
 		return "", TierNames
 	}
-	sources := bySource(deferred)
+	budget := s.listingBudget()
+	sources := bySource(deferred, budget)
 	largest := slices.SortedFunc(slices.Values(sources), func(a, b *source) int {
 		return cmp.Or(cmp.Compare(len(b.entries), len(a.entries)), cmp.Compare(a.label, b.label), cmp.Compare(a.kind, b.kind))
 	})
-	budget := s.listingBudget()
 	total := len(listingHead)
 	for _, src := range sources {
 		if s.Listing == Off {
@@ -122,7 +122,7 @@ func countSome(sources []*source, budget int) string {
 }
 
 // bySource groups entries by their source, sorted by label.
-func bySource(entries []*catalog.Entry) []*source {
+func bySource(entries []*catalog.Entry, budget int) []*source {
 	type key struct {
 		label string
 		kind  tool.Source
@@ -140,16 +140,26 @@ func bySource(entries []*catalog.Entry) []*source {
 		src.entries = append(src.entries, e)
 	}
 	for _, src := range sources {
-		for l := counted; l <= described; l++ {
-			var b strings.Builder
-			src.write(&b, l)
-			src.chars[l] = utf8.RuneCountInString(b.String())
-		}
+		src.measure(budget)
 	}
 	slices.SortFunc(sources, func(a, b *source) int {
 		return cmp.Or(cmp.Compare(a.label, b.label), cmp.Compare(a.kind, b.kind))
 	})
 	return sources
+}
+
+// measure counts the characters of the source's text at each level. A giant's descriptions are not even looked at: what
+// has no room for the names has none for more.
+func (s *source) measure(budget int) {
+	for l := counted; l <= described; l++ {
+		if l == described && s.chars[named] > budget {
+			s.chars[described] = s.chars[named] + 1
+			break
+		}
+		var b strings.Builder
+		s.write(&b, l)
+		s.chars[l] = utf8.RuneCountInString(b.String())
+	}
 }
 
 func (s *source) write(b *strings.Builder, l level) {
