@@ -3,9 +3,11 @@ package mcpclient_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -53,8 +55,12 @@ func newSDKServer(o *mcp.ServerOptions) *mcp.Server {
 		})
 	s.AddTool(&mcp.Tool{Name: "block", InputSchema: object},
 		func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			<-ctx.Done()
-			return nil, ctx.Err()
+			select { // without a session the SDK does not hear of the cancellation
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-time.After(time.Second):
+				return nil, errors.New("nobody cancelled")
+			}
 		})
 	s.AddTool(&mcp.Tool{Name: "big", InputSchema: object},
 		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {

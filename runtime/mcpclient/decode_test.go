@@ -1,0 +1,152 @@
+package mcpclient_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hermesd/hermesd/runtime/mcpclient"
+)
+
+func FuzzMembers(f *testing.F) {
+	for _, seed := range []string{`{}`, `[]`, `{"a":1,"b":[{"c":"}"}]}`, `{ "a\u0041" : "\\\"" , "b" : null }`, `{"a":{"b":[1,2,{"c":[]}]}}`, `{"a"`, `{"a":`, `[1,"]",{}]`, `"x"`, `{"a":1}garbage`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		got := map[string]string{}
+		object := mcpclient.Members(raw, func(key string, value json.RawMessage) { got[key] = string(value) })
+		var list []string
+		array := mcpclient.Elements(raw, func(value json.RawMessage) { list = append(list, string(value)) })
+		if !json.Valid(raw) {
+			return // no promise but to come back
+		}
+		var want map[string]json.RawMessage
+		if isObject := json.Unmarshal(raw, &want) == nil && want != nil; isObject != object {
+			t.Fatalf("object: %v, want %v", object, isObject)
+		}
+		if len(want) != len(got) {
+			t.Fatalf("%d members, want %d", len(got), len(want))
+		}
+		for key, value := range want {
+			if got[key] != string(value) {
+				t.Errorf("%q is %s, want %s", key, got[key], value)
+			}
+		}
+		var wantList []json.RawMessage
+		if isArray := json.Unmarshal(raw, &wantList) == nil && wantList != nil; isArray != array {
+			t.Fatalf("array: %v, want %v", array, isArray)
+		}
+		if len(list) != len(wantList) {
+			t.Fatalf("%d elements, want %d", len(list), len(wantList))
+		}
+		for i, value := range wantList {
+			if list[i] != string(value) {
+				t.Errorf("element %d is %s, want %s", i, list[i], value)
+			}
+		}
+	})
+}
+
+func FuzzReceive(f *testing.F) {
+	for _, seed := range []string{
+		`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}`, `{"jsonrpc":"2.0","id":1073741825,"error":{}}`,
+		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1073741825,"progress":"x"}}`,
+		`{"jsonrpc":"2.0","method":"notifications/message","params":[]}`, `[{"method":"elicitation/create","id":"a"},{}]`,
+		`{"method":"sampling/createMessage","id":{},"params":7}`, `{"method":"notifications/cancelled","params":{"requestId":[]}}`, `{"method":{}}`, `7`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(_ *testing.T, data []byte) { mcpclient.Receive(data) })
+}
+
+func FuzzReadResult(f *testing.F) {
+	f.Add([]byte(`{"content":[{"type":"text","text":"a"}],"structuredContent":{},"isError":true,"_meta":{"io.modelcontextprotocol/x":1,"y":2}}`))
+	f.Add([]byte(`{"resultType":"input_required","inputRequests":{"a":{"method":"x","params":{}}},"requestState":"s"}`))
+	f.Fuzz(func(_ *testing.T, raw []byte) {
+		if json.Valid(raw) {
+			// Whether it is accepted does not matter here, only that reading it ends well.
+			if err := mcpclient.ReadResult(raw); err != nil {
+				return
+			}
+		}
+	})
+}
+
+func FuzzReadCache(f *testing.F) {
+	f.Add([]byte(`{"format":1,"tools":[{"name":"a"}]}`))
+	f.Add([]byte(`{"format":2,"tools":[]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if tools, err := mcpclient.ReadCache(data); err == nil && tools == nil {
+			t.Error("neither a list nor an error")
+		}
+	})
+}
+
+func FuzzEvents(f *testing.F) {
+	f.Add([]byte("id: 1\nevent: message\ndata: {}\n\ndata: a\ndata: b\n\n: comment\nretry: 5\n\n"))
+	f.Add([]byte("data\r\n\r\ndata:x\n\n"))
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		const most = 64
+		data, err := mcpclient.Events(stream, most)
+		for _, d := range data {
+			if len(d) > most {
+				t.Errorf("an event of %d bytes, error %v", len(d), err)
+			}
+		}
+	})
+}
+
+func TestEventsOfAStream(t *testing.T) {
+	for name, c := range map[string]struct {
+		stream string
+		want   []string
+		fails  bool
+	}{
+		"lines of data are joined":                   {"data: a\ndata: b\n\n", []string{"a\nb"}, false},
+		"a comment and unknown fields are no event":  {": hi\n\nfoo: bar\n\n", nil, false},
+		"carriage returns are ignored":               {"data: a\r\n\r\n", []string{"a"}, false},
+		"an event without its empty line is dropped": {"data: a\n\ndata: b\n", []string{"a"}, false},
+		"an event with an id alone has no data":      {"id: 7\n\n", []string{""}, false},
+		"only one space is taken away":               {"data:  a\n\n", []string{" a"}, false},
+		"one that is too long is an error":           {"data: " + strings.Repeat("x", 200) + "\n\n", nil, true},
+		"so is one that is too long in sum":          {strings.Repeat("data: xxxxxxxxxxxxxxxxxxxx\n", 10) + "\n", nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := mcpclient.Events([]byte(c.stream), 100)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if (err != nil) != c.fails {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+func FuzzReadLine(f *testing.F) {
+	f.Add([]byte("a\nb\r\n"+strings.Repeat("c", 100)+"\nd"), 10)
+	f.Fuzz(func(t *testing.T, input []byte, most int) {
+		most = max(1, most%64)
+		r := bufio.NewReaderSize(bytes.NewReader(input), 16)
+		for want := input; ; {
+			data, over, err := mcpclient.ReadLine(r, most)
+			line, rest, _ := bytes.Cut(want, []byte("\n"))
+			switch {
+			case len(line) > most && over == nil:
+				t.Fatalf("a line of %d bytes was kept; the limit is %d", len(line), most)
+			case len(line) <= most && (over != nil || !bytes.Equal(data, bytes.TrimSuffix(line, []byte("\r")))):
+				t.Fatalf("read %q, want %q", data, line)
+			}
+			if want = rest; err != nil {
+				if err != io.EOF {
+					t.Fatal(err)
+				}
+				return
+			}
+		}
+	})
+}

@@ -1,0 +1,47 @@
+package mcpclient
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"time"
+)
+
+// For tests outside the package.
+var (
+	Members    = members
+	Elements   = elements
+	ReadCache  = readCache
+	ReadResult = func(raw []byte) error { _, err := readResult(raw); return err }
+	ReadLine   = readLine
+)
+
+// Events reads a whole stream.
+func Events(stream []byte, most int) (data []string, err error) {
+	err = readEvents(bytes.NewReader(stream), most, func(e *event) bool {
+		data = append(data, string(e.data))
+		return true
+	})
+	return data, err
+}
+
+// Receive hands bytes to a line that nobody uses, as a server would send them.
+func Receive(data []byte) {
+	l := newLine(slog.New(slog.DiscardHandler), time.Second)
+	l.carrier = nowhere{}
+	go func() {
+		for {
+			if _, err := l.Read(context.Background()); err != nil {
+				return
+			}
+		}
+	}()
+	l.receive(data, nil)
+	l.close()
+}
+
+type nowhere struct{}
+
+func (nowhere) send(context.Context, *frame) (bool, error) { return true, nil }
+func (nowhere) established(string)                         {}
+func (nowhere) close()                                     {}
