@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hermesd/hermesd/runtime/config"
+)
+
+func (c *cli) configCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "config", Short: "Check, show and format the configuration"}
+	cmd.AddCommand(c.configCheckCommand(), c.configShowCommand(), c.configFormatCommand())
+	return cmd
+}
+
+func (c *cli) configCheckCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Say everything that is wrong with the configuration",
+		Long:  "Reads the configuration and the files of conf.d beside it, starts nothing, and prints every\nfault with its file, line and the nearest known name.",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: run(func(_ *cobra.Command, args []string) error {
+			path, _ := c.path()
+			if len(args) == 1 {
+				path = args[0]
+			}
+			_, diags := config.Load(path, nil)
+			if c.json {
+				raw, err := diags.JSON()
+				if err != nil {
+					return err
+				}
+				if _, err := fmt.Fprintf(c.out, "%s\n", raw); err != nil {
+					return err
+				}
+			} else if _, err := diags.WriteTo(c.err); err != nil {
+				return err
+			}
+			if diags.HasErrors() {
+				return &exitError{code: exitFailure, err: errors.New("the configuration has errors"), silent: true}
+			}
+			if !c.json {
+				fmt.Fprintf(c.out, "%s is valid\n", path)
+			}
+			return nil
+		}),
+	}
+}
+
+func (c *cli) configShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show",
+		Short: "Print the merged configuration with its defaults, secrets masked",
+		Args:  cobra.NoArgs,
+		RunE: run(func(*cobra.Command, []string) error {
+			cfg, err := c.load()
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return cfg.ShowJSON(c.out)
+			}
+			return cfg.Show(c.out)
+		}),
+	}
+}
+
+func (c *cli) configFormatCommand() *cobra.Command {
+	var write bool
+	cmd := &cobra.Command{
+		Use:   "fmt [FILE]",
+		Short: "Format the configuration",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: run(func(_ *cobra.Command, args []string) error {
+			path, _ := c.path()
+			if len(args) == 1 {
+				path = args[0]
+			}
+			src, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			formatted, diags := config.Format(path, src)
+			if diags.HasErrors() {
+				if _, err := diags.WriteTo(c.err); err != nil {
+					return err
+				}
+				return &exitError{code: exitFailure, err: diags.Err(), silent: true}
+			}
+			switch {
+			case !write:
+				_, err = c.out.Write(formatted)
+				return err
+			case bytes.Equal(src, formatted):
+				return nil
+			default:
+				return os.WriteFile(path, formatted, 0o600)
+			}
+		}),
+	}
+	cmd.Flags().BoolVarP(&write, "write", "w", false, "write the file instead of printing it")
+	return cmd
+}

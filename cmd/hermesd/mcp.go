@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hermesd/hermesd/runtime/daemon"
+)
+
+func (c *cli) mcpCommand() *cobra.Command {
+	var agent, client string
+	var standalone bool
+	cmd := &cobra.Command{
+		Use:   "mcp",
+		Short: "Serve one MCP client over standard input and output",
+		Long: `Serves an MCP client that starts its servers as programs. It joins the running daemon over its
+socket; with --standalone everything runs in this process, on a state directory of its own, and
+ends with it. Nothing but the protocol reaches standard output; the log goes to standard error.`,
+		Example: `  hermesd mcp                      # joins the daemon
+  hermesd mcp --standalone -c FILE # needs no daemon`,
+		Args: cobra.NoArgs,
+		RunE: run(func(cmd *cobra.Command, _ []string) error {
+			if standalone {
+				return c.standalone(cmd.Context(), agent)
+			}
+			daemon, err := c.dial(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return errors.Join(daemon.Attach(cmd.Context(), agent, client, c.in, c.out), daemon.Close())
+		}),
+	}
+	cmd.Flags().StringVar(&agent, "agent", "", "which agent the client is (default: the local agent)")
+	cmd.Flags().StringVar(&client, "client", "", "the client's name, for the daemon's log")
+	cmd.Flags().BoolVar(&standalone, "standalone", false, "run everything in this process")
+	return cmd
+}
+
+// standaloneState is the folder below the state directory that a daemon without listeners keeps its state in, so that it
+// does not meet the running daemon's.
+const standaloneState = "standalone"
+
+func (c *cli) standalone(ctx context.Context, agent string) error {
+	cfg, err := c.load()
+	if err != nil {
+		return err
+	}
+	logger, closeLog, err := newLogger(&cfg.Log, c.err)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	tuneMemory()
+	cfg.StateDir = filepath.Join(cfg.StateDir, standaloneState)
+	d, err := daemon.New(&daemon.Options{Config: cfg, Version: version, Standalone: true, Logger: logger})
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-d.Ready():
+	}
+	err = d.ServeStream(ctx, agent, stdio{c.in, c.out})
+	stop()
+	return errors.Join(err, <-ended)
+}
+
+// stdio joins the two standard streams. Closing it closes standard input if that is a file, so that a pending read ends.
+type stdio struct {
+	io.Reader
+	io.Writer
+}
+
+func (s stdio) Close() error {
+	if in, ok := s.Reader.(io.Closer); ok {
+		return in.Close()
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/hermesd/hermesd/runtime/frontend/admin"
+	"github.com/hermesd/hermesd/runtime/frontend/admin/adminpb"
+)
+
+func (c *cli) pluginCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "plugin", Short: "Plugins and other providers: their state, and why a tool cannot be had"}
+	cmd.AddCommand(c.pluginListCommand(), c.pluginInspectCommand())
+	return cmd
+}
+
+// providerStatus is one provider of `plugin list --json`.
+type providerStatus struct {
+	Name        string            `json:"name"`
+	Source      string            `json:"source"`
+	State       string            `json:"state"`
+	Reason      string            `json:"reason,omitempty"`
+	Since       time.Time         `json:"since"`
+	LastSuccess *time.Time        `json:"last_success,omitempty"`
+	Restarts    int32             `json:"restarts"`
+	PID         int32             `json:"pid,omitempty"`
+	Tools       int32             `json:"tools"`
+	Unmet       map[string]string `json:"unmet,omitempty"`
+	Refused     map[string]string `json:"refused,omitempty"`
+}
+
+func statusOf(p *adminpb.ProviderStatus) providerStatus {
+	s := providerStatus{
+		Name: p.GetName(), Source: p.GetSource(), State: p.GetState(), Reason: p.GetReason(), Since: p.GetSince().AsTime(),
+		Restarts: p.GetRestarts(), PID: p.GetPid(), Tools: p.GetTools(), Unmet: p.GetUnmet(), Refused: p.GetRefused(),
+	}
+	if p.GetLastSuccess() != nil {
+		at := p.GetLastSuccess().AsTime()
+		s.LastSuccess = &at
+	}
+	return s
+}
+
+func (c *cli) pluginListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List plugins, MCP servers and their states",
+		Args:  cobra.NoArgs,
+		RunE: run(func(cmd *cobra.Command, _ []string) error {
+			return c.withDaemon(cmd.Context(), func(client *admin.Client) error {
+				answer, err := client.ListProviders(cmd.Context(), &adminpb.ListProvidersRequest{})
+				if err != nil {
+					return err
+				}
+				return c.printProviders(answer.GetProviders())
+			})
+		}),
+	}
+}
+
+func (c *cli) printProviders(providers []*adminpb.ProviderStatus) error {
+	if c.json {
+		list := make([]providerStatus, len(providers))
+		for i, p := range providers {
+			list[i] = statusOf(p)
+		}
+		return c.printJSON(list)
+	}
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tKIND\tSTATE\tSINCE\tTOOLS\tPID\tREASON")
+	for _, p := range providers {
+		pid := ""
+		if p.GetPid() != 0 {
+			pid = strconv.Itoa(int(p.GetPid()))
+		}
+		reason := p.GetReason()
+		if n := len(p.GetUnmet()) + len(p.GetRefused()); reason == "" && n > 0 {
+			reason = fmt.Sprintf("%d tools are not offered; see: hermesd plugin inspect %s", n, p.GetName())
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", p.GetName(), p.GetSource(), p.GetState(), ago(p.GetSince()), p.GetTools(), pid, reason)
+	}
+	return w.Flush()
+}
+
+func ago(at *timestamppb.Timestamp) string {
+	if at == nil {
+		return ""
+	}
+	return time.Since(at.AsTime()).Round(time.Second).String()
+}
+
+func (c *cli) pluginInspectCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "inspect NAME",
+		Short: "Print everything that is known about one provider, as JSON",
+		Args:  cobra.ExactArgs(1),
+		RunE: run(func(cmd *cobra.Command, args []string) error {
+			return c.withDaemon(cmd.Context(), func(client *admin.Client) error {
+				answer, err := client.InspectProvider(cmd.Context(), &adminpb.InspectProviderRequest{Name: args[0]})
+				if err != nil {
+					return err
+				}
+				tools := make([]string, len(answer.GetTools()))
+				for i, t := range answer.GetTools() {
+					tools[i] = t.GetName()
+				}
+				return c.printJSON(struct {
+					Status providerStatus  `json:"status"`
+					Detail json.RawMessage `json:"detail,omitempty"`
+					Tools  []string        `json:"tools"`
+				}{statusOf(answer.GetStatus()), answer.GetDetail(), tools})
+			})
+		}),
+	}
+}

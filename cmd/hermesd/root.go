@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hermesd/hermesd/runtime/config"
+	"github.com/hermesd/hermesd/runtime/frontend/admin"
+)
+
+// The exit codes. They are part of the command line's contract and stand in `hermesd help`.
+const (
+	exitOK       = 0
+	exitFailure  = 1 // what was asked for did not work
+	exitUsage    = 2 // the command line itself is wrong
+	exitNoDaemon = 3 // no daemon answers on the socket
+	exitTool     = 4 // the tool was called and answered with an error
+)
+
+// exitError carries an exit code; its text, if any, has been printed already when silent is set.
+type exitError struct {
+	code   int
+	err    error
+	silent bool
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+// cli is what every command shares: the streams and the flags of the root command.
+type cli struct {
+	in       io.Reader
+	out, err io.Writer
+
+	configPath string
+	socket     string
+	json       bool
+}
+
+func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	c := &cli{in: in, out: out, err: errOut}
+	root := c.root()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	code := exitUsage
+	var exit *exitError
+	if errors.As(err, &exit) {
+		code = exit.code
+		if exit.silent {
+			return code
+		}
+	}
+	fmt.Fprintf(errOut, "hermesd: %v\n", err)
+	if code == exitUsage {
+		fmt.Fprintln(errOut, "See `hermesd --help`.")
+	}
+	return code
+}
+
+func (c *cli) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "hermesd",
+		Short: "The daemon between AI agents and their tools",
+		Long: `hermesd stands between AI agents and their tools. An agent sees its core tools and three
+bridge tools (search, describe, call) instead of thousands of schemas; every call is
+checked, validated and on record before it runs.
+
+Exit codes: 0 it worked, 1 it did not, 2 the command line is wrong, 3 no daemon answers,
+4 the tool answered with an error.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	flags := root.PersistentFlags()
+	flags.StringVarP(&c.configPath, "config", "c", os.Getenv("HERMESD_CONFIG"), "configuration file (env HERMESD_CONFIG; default "+config.DefaultPath(nil)+")")
+	flags.StringVar(&c.socket, "socket", os.Getenv("HERMESD_SOCKET"), "the daemon's admin socket (env HERMESD_SOCKET; default: what the configuration says)")
+	flags.BoolVar(&c.json, "json", false, "print JSON, for programs")
+	root.AddCommand(c.serveCommand(), c.mcpCommand(), c.toolCommand(), c.pluginCommand(), c.configCommand(), c.doctorCommand(), c.versionCommand())
+	return root
+}
+
+// failure is an error of a command that was understood.
+func failure(err error) error {
+	if err == nil {
+		return nil
+	}
+	var exit *exitError
+	if errors.As(err, &exit) {
+		return err
+	}
+	return &exitError{code: exitFailure, err: err}
+}
+
+// run wraps a command's function so that its errors are failures, not errors of usage.
+func run(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error { return failure(f(cmd, args)) }
+}
+
+// path is the configuration file that this command goes by, and whether it was named.
+func (c *cli) path() (path string, named bool) {
+	if c.configPath != "" {
+		return c.configPath, true
+	}
+	return config.DefaultPath(nil), false
+}
+
+// load reads the configuration and prints what is wrong with it. A default file that is not there is an empty one.
+func (c *cli) load() (*config.Config, error) {
+	path, named := c.path()
+	var cfg *config.Config
+	var diags config.Diagnostics
+	if _, err := os.Stat(path); !named && errors.Is(err, os.ErrNotExist) {
+		cfg, diags = config.Default(nil)
+	} else {
+		cfg, diags = config.Load(path, nil)
+	}
+	if len(diags.Items()) > 0 {
+		if _, err := diags.WriteTo(c.err); err != nil {
+			return nil, err
+		}
+	}
+	if diags.HasErrors() {
+		return nil, fmt.Errorf("the configuration cannot be used; correct what is listed above and check it with: hermesd config check -c %s", path)
+	}
+	return cfg, nil
+}
+
+// dial connects to the running daemon.
+func (c *cli) dial(ctx context.Context) (*admin.Client, error) {
+	socket := c.socket
+	if socket == "" {
+		cfg, err := c.load()
+		if err != nil {
+			return nil, err
+		}
+		socket = cfg.Listen.Admin
+	}
+	client, err := admin.Dial(ctx, socket)
+	if err != nil {
+		return nil, &exitError{code: exitNoDaemon, err: err}
+	}
+	return client, nil
+}
+
+// printJSON writes a value as indented JSON.
+func (c *cli) printJSON(v any) error {
+	e := json.NewEncoder(c.out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// self is the path of this binary, as a person would type it.
+func self() string {
+	if path, err := os.Executable(); err == nil {
+		if cwd, err := os.Getwd(); err == nil {
+			if rel, err := filepath.Rel(cwd, path); err == nil && filepath.IsLocal(rel) {
+				return rel
+			}
+		}
+		return path
+	}
+	return "hermesd"
+}

@@ -1,0 +1,108 @@
+package daemon
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+
+	"github.com/hermesd/hermesd/policy"
+	"github.com/hermesd/hermesd/runtime/catalog"
+	"github.com/hermesd/hermesd/runtime/config"
+	"github.com/hermesd/hermesd/runtime/disclosure"
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+// localAgent is the agent that a person's own programs are, without a token.
+const localAgent = "local"
+
+// agents knows the configured principals and tells who a caller is.
+type agents struct {
+	names   []string // in the order of the configuration
+	byName  map[string]*disclosure.Agent
+	byToken map[[sha256.Size]byte]*disclosure.Agent
+	// local is the implicit agent; nil where there is none (a system service).
+	local *disclosure.Agent
+	uid   int
+}
+
+func newAgents(cfg *config.Config, service bool) (*agents, error) {
+	blocks := make(map[string][]string, len(cfg.Toolsets))
+	for _, t := range cfg.Toolsets {
+		blocks[t.Name] = t.Include
+	}
+	toolsets, err := policy.NewToolsets(blocks)
+	if err != nil {
+		return nil, err
+	}
+	a := &agents{byName: map[string]*disclosure.Agent{}, byToken: map[[sha256.Size]byte]*disclosure.Agent{}, uid: os.Getuid()}
+	for i := range cfg.Agents {
+		block := &cfg.Agents[i]
+		var granted []string
+		if block.Toolsets != nil {
+			granted = append([]string{}, *block.Toolsets...)
+		}
+		agent := &disclosure.Agent{
+			Name:     block.Name,
+			Scope:    toolsets.Scope(granted, block.Exclude),
+			Settings: settings(&block.ToolSearch, block.ContextLength),
+			Attended: block.Attended,
+		}
+		a.names = append(a.names, block.Name)
+		a.byName[block.Name] = agent
+		if block.TokenSHA256 == "" {
+			continue
+		}
+		sum, err := hex.DecodeString(block.TokenSHA256)
+		if err != nil || len(sum) != sha256.Size {
+			return nil, fmt.Errorf("%s: agent %q: token_sha256 is not a SHA-256 in hexadecimal", block.Pos, block.Name)
+		}
+		a.byToken[[sha256.Size]byte(sum)] = agent
+	}
+	switch configured, ok := a.byName[localAgent]; {
+	case service:
+	case ok:
+		a.local = configured
+	default:
+		a.local = &disclosure.Agent{Name: localAgent, Scope: toolsets.Scope(nil, nil), Settings: settings(&cfg.Tools.ToolSearch, 0), Attended: true}
+		a.names = append(a.names, localAgent)
+		a.byName[localAgent] = a.local
+	}
+	return a, nil
+}
+
+func settings(s *config.ToolSearch, contextLength int) disclosure.Settings {
+	return disclosure.Settings{
+		Enabled: s.Enabled, ThresholdPct: &s.ThresholdPct,
+		SearchDefaultLimit: s.SearchDefaultLimit, MaxSearchLimit: s.MaxSearchLimit,
+		Listing: s.Listing, ListingPct: &s.ListingPct, ListingMaxTokens: s.ListingMaxTokens,
+		ContextLength: contextLength, DirectCall: s.DirectCall,
+		Defer: policy.Defer{List: s.Defer, Pin: s.Pin},
+		Names: catalog.BridgeNames{Search: s.Names[config.BridgeSearch], Describe: s.Names[config.BridgeDescribe], Call: s.Names[config.BridgeCall]},
+	}
+}
+
+// ByToken finds the agent that a bearer token belongs to. Comparing digests leaks nothing about the token.
+func (a *agents) ByToken(token string) (*disclosure.Agent, error) {
+	if agent, ok := a.byToken[sha256.Sum256([]byte(token))]; ok {
+		return agent, nil
+	}
+	return nil, tool.Errorf(tool.Unauthenticated, "no agent has this token; make one with `hermesd agent token NAME`")
+}
+
+// Local is the implicit agent, for a connection that the same person's program made.
+func (a *agents) Local(peerUID int, known bool) (*disclosure.Agent, error) {
+	switch {
+	case a.local == nil:
+		return nil, tool.Errorf(tool.Unauthenticated, "a token is needed: send `Authorization: Bearer TOKEN`")
+	case !known || peerUID != a.uid:
+		return nil, tool.Errorf(tool.Unauthenticated, "a token is needed: only programs of the user who runs the daemon connect without one")
+	}
+	return a.local, nil
+}
+
+// ByName finds a configured agent.
+func (a *agents) ByName(name string) (*disclosure.Agent, bool) {
+	agent, ok := a.byName[name]
+	return agent, ok
+}

@@ -1,0 +1,221 @@
+// Package daemon puts hermesd together: it makes the parts that a configuration names, runs them, and stops them in the
+// right order. It is the only package that knows them all.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hermesd/hermesd/runtime/audit"
+	"github.com/hermesd/hermesd/runtime/bridge"
+	"github.com/hermesd/hermesd/runtime/catalog"
+	"github.com/hermesd/hermesd/runtime/config"
+	"github.com/hermesd/hermesd/runtime/disclosure"
+	"github.com/hermesd/hermesd/runtime/frontend"
+	"github.com/hermesd/hermesd/runtime/pipeline"
+	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/store"
+	"github.com/hermesd/hermesd/search"
+)
+
+// Options configure a daemon. Config is required.
+type Options struct {
+	Config  *config.Config
+	Version string
+	// Service says that it runs as a system service: there is no agent without a token then.
+	Service bool
+	// Standalone serves no socket and no port: its owner uses [Daemon.ServeStream].
+	Standalone bool
+	// Logger gets what happens; nil discards it.
+	Logger *slog.Logger
+}
+
+// Daemon is a running hermesd. New makes it, Run runs it.
+type Daemon struct {
+	options Options
+	logger  *slog.Logger
+	cfg     *config.Config
+	started time.Time
+
+	store     *store.Store
+	audit     *audit.Log
+	engine    *search.Engine
+	searcher  *searcher
+	catalog   *catalog.Catalog
+	providers []provider.Runner
+	agents    *agents
+	pipeline  *pipeline.Pipeline
+	desk      *frontend.Desk
+	fronts    *fronts
+
+	refresh chan struct{} // some provider's offer changed
+	ready   chan struct{}
+	closing sync.Once
+}
+
+// New checks the options and makes nothing that would have to be closed.
+func New(opts *Options) (*Daemon, error) {
+	if opts == nil || opts.Config == nil {
+		return nil, errors.New("daemon: a configuration is required")
+	}
+	d := &Daemon{
+		options: *opts, cfg: opts.Config, logger: opts.Logger,
+		refresh: make(chan struct{}, 1), ready: make(chan struct{}),
+	}
+	if d.logger == nil {
+		d.logger = slog.New(slog.DiscardHandler)
+	}
+	var err error
+	if d.agents, err = newAgents(d.cfg, opts.Service); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Ready is closed when the front ends answer. Providers may still be starting then.
+func (d *Daemon) Ready() <-chan struct{} { return d.ready }
+
+// Run brings the daemon up and serves until ctx ends; then it drains and stops everything. An error means that it could
+// not start, or that it had to stop.
+func (d *Daemon) Run(ctx context.Context) (err error) {
+	d.started = time.Now()
+	if err := d.open(); err != nil {
+		return errors.Join(err, d.close())
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+
+	// Providers outlive the front ends: calls in flight are drained before their tools go.
+	providing, stopProviders := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopProviders()
+	providers := d.runProviders(providing)
+	defer func() {
+		stopProviders()
+		err = errors.Join(err, providers.Wait())
+	}()
+
+	serving, ctx := errgroup.WithContext(ctx)
+	d.fronts.serve(serving)
+	close(d.ready)
+	<-ctx.Done()
+	d.logger.Info("stopping")
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.cfg.ShutdownTimeout)
+	defer cancel()
+	return errors.Join(d.fronts.close(drain), serving.Wait())
+}
+
+// open makes every part, from the bottom up.
+func (d *Daemon) open() error {
+	dirs, err := makeDirectories(d.cfg.StateDir)
+	if err != nil {
+		return err
+	}
+	if d.store, err = store.Open(dirs.state, &store.Options{Logger: d.logger}); err != nil {
+		return err
+	}
+	if err := d.openAudit(); err != nil {
+		return err
+	}
+	if d.engine, err = newEngine(d.cfg, dirs.cache, d.logger); err != nil {
+		return err
+	}
+	d.searcher = &searcher{engine: d.engine}
+	if d.providers, err = newProviders(d.cfg, dirs, d.options.Version, d.logger, d.changed); err != nil {
+		return err
+	}
+	d.catalog = catalog.New(&catalog.Options{Logger: d.logger, OnChange: d.newGeneration})
+	if d.pipeline, err = d.newPipeline(); err != nil {
+		return err
+	}
+	d.desk = &frontend.Desk{
+		Agents:     d.agents,
+		Disclosure: disclosure.New(d.catalog),
+		Bridge:     bridge.New(&bridge.Options{Pipeline: d.pipeline, Search: d.searcher}),
+	}
+	if d.fronts, err = d.newFronts(); err != nil {
+		return err
+	}
+	list := make([]provider.Provider, len(d.providers))
+	for i, p := range d.providers {
+		list[i] = p
+	}
+	d.catalog.SetProviders(list)
+	return nil
+}
+
+func (d *Daemon) openAudit() error {
+	writer, err := d.store.Writer(d.cfg.Audit.Sync == "power")
+	if err != nil {
+		return err
+	}
+	d.audit, err = audit.Open(context.Background(), writer, &audit.Options{
+		Arguments: d.cfg.Audit.Arguments, Mask: d.cfg.Mask,
+		Allow: d.cfg.Audit.OnFailure == "allow",
+		Keep:  d.cfg.Audit.Keep, MaxSize: int64(d.cfg.Audit.MaxSize),
+		Logger: d.logger,
+	})
+	if err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	return nil
+}
+
+func (d *Daemon) newPipeline() (*pipeline.Pipeline, error) {
+	return pipeline.New(&pipeline.Options{
+		Audit: d.audit, Timeout: d.cfg.Tools.CallTimeout, Mask: d.cfg.Mask, Logger: d.logger,
+	})
+}
+
+// changed is called by providers, from any goroutine, and never blocks them.
+func (d *Daemon) changed() {
+	select {
+	case d.refresh <- struct{}{}:
+	default: // one is pending already
+	}
+}
+
+// newGeneration is told of every new snapshot of the catalog.
+func (d *Daemon) newGeneration(s *catalog.Snapshot) {
+	d.searcher.update(s)
+	d.fronts.refresh()
+}
+
+// runProviders runs every provider, and reads again what they offer when one says that it changed.
+func (d *Daemon) runProviders(ctx context.Context) *errgroup.Group {
+	var group errgroup.Group
+	for _, p := range d.providers {
+		group.Go(func() error { return p.Run(ctx) })
+	}
+	group.Go(func() error {
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-d.refresh:
+				d.catalog.Refresh()
+			}
+		}
+	})
+	return &group
+}
+
+// close ends what open made, in the opposite order. It may be called more than once.
+func (d *Daemon) close() (err error) {
+	d.closing.Do(func() {
+		if d.engine != nil {
+			err = errors.Join(err, d.engine.Close())
+		}
+		if d.audit != nil {
+			err = errors.Join(err, d.audit.Close())
+		}
+		if d.store != nil {
+			err = errors.Join(err, d.store.Close())
+		}
+	})
+	return err
+}

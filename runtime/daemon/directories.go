@@ -1,0 +1,39 @@
+package daemon
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// directories are where the daemon keeps things.
+type directories struct {
+	state   string // survives restarts: database, plugins' own folders
+	cache   string // may be deleted: what is known of providers' tools, the search index
+	runtime string // goes with the daemon: plugins' sockets
+}
+
+// maxRuntimePath leaves room below the runtime directory for what go-plugin appends to it: a unix socket's path has 104
+// to 108 bytes, depending on the system.
+const maxRuntimePath = 60
+
+// makeDirectories creates what is missing, for the daemon's user alone.
+func makeDirectories(state string) (directories, error) {
+	d := directories{state: state, cache: filepath.Join(state, "cache"), runtime: filepath.Join(state, "run")}
+	if len(d.runtime) > maxRuntimePath {
+		// A folder named by the state directory, so that two daemons never share one.
+		sum := sha256.Sum256([]byte(state))
+		d.runtime = filepath.Join(os.TempDir(), fmt.Sprintf("hermesd-%d-%s", os.Getuid(), hex.EncodeToString(sum[:6])))
+	}
+	for _, dir := range []string{d.state, d.cache, d.runtime} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return d, fmt.Errorf("state directory: %w; create it for the daemon's user, or set state_dir", err)
+		}
+		if err := private(dir); err != nil {
+			return d, err
+		}
+	}
+	return d, nil
+}

@@ -1,0 +1,61 @@
+package daemon
+
+import (
+	"context"
+
+	"github.com/hermesd/hermesd/runtime/catalog"
+	"github.com/hermesd/hermesd/runtime/frontend/admin"
+	"github.com/hermesd/hermesd/runtime/pluginhost"
+	"github.com/hermesd/hermesd/runtime/provider"
+)
+
+// facts answers the admin front end's questions about the daemon.
+type facts struct {
+	d *Daemon
+	f *fronts
+}
+
+func (d *Daemon) adminOptions(f *fronts) *admin.Options {
+	return &admin.Options{Desk: d.desk, Catalog: d.catalog, Daemon: facts{d, f}, Streams: f.mcp, Logger: d.logger}
+}
+
+// Facts implements admin.Daemon.
+func (x facts) Facts() admin.Facts {
+	d := x.d
+	out := admin.Facts{Version: d.options.Version, Started: d.started, StateDir: d.cfg.StateDir, Agents: d.agents.names}
+	if len(d.cfg.Files) > 0 {
+		out.ConfigPath = d.cfg.Files[0]
+	}
+	if x.f.url != "" {
+		out.Addresses = append(out.Addresses, admin.Address{Name: "http", Address: x.f.url})
+	}
+	out.Addresses = append(out.Addresses, admin.Address{Name: "admin", Address: d.cfg.Listen.Admin})
+	return out
+}
+
+// Providers implements admin.Daemon.
+func (x facts) Providers() []provider.Provider {
+	list := make([]provider.Provider, len(x.d.providers))
+	for i, p := range x.d.providers {
+		list[i] = p
+	}
+	return list
+}
+
+// InspectProvider implements admin.Daemon.
+func (x facts) InspectProvider(name string) any {
+	for _, p := range x.d.providers {
+		if p.Identity().Name != name {
+			continue
+		}
+		if plugin, ok := p.(*pluginhost.Provider); ok {
+			return plugin.Inspect()
+		}
+	}
+	return nil
+}
+
+// Explain implements admin.Daemon.
+func (x facts) Explain(ctx context.Context, view *catalog.View, queries []string, limit int) (any, error) {
+	return x.d.searcher.search(ctx, view, queries, limit, true)
+}

@@ -1,0 +1,70 @@
+package daemon
+
+import (
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	goruntime "runtime"
+
+	"github.com/hermesd/hermesd/runtime/config"
+	"github.com/hermesd/hermesd/runtime/mcpclient"
+	"github.com/hermesd/hermesd/runtime/pluginhost"
+	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/provider/supervisor"
+)
+
+// startsPerCore bounds how many providers start at once, so that a hundred never do.
+const startsPerCore = 2
+
+// newProviders makes every provider of a configuration, in its order; none is started.
+func newProviders(cfg *config.Config, dirs directories, version string, logger *slog.Logger, onChange func()) ([]provider.Runner, error) {
+	starts := supervisor.NewGate(startsPerCore * goruntime.NumCPU())
+	var list []provider.Runner
+	for i := range cfg.Plugins {
+		block := &cfg.Plugins[i]
+		if !block.Enabled {
+			continue
+		}
+		argv := block.Argv()
+		p, err := pluginhost.New(&pluginhost.Options{
+			Name: block.Name, Path: argv[0], Args: argv[1:],
+			Env: block.Env, PassEnv: block.PassEnv, Config: block.Config,
+			Builtin: block.Trust == "builtin", Lazy: block.Start == "lazy",
+			IdleTimeout: block.IdleTimeout, StartTimeout: block.StartTimeout, StopGrace: block.StopGrace, CallTimeout: block.CallTimeout,
+			MTLS: &block.MTLS, MaxMessageBytes: int(block.MaxMessageBytes), Grant: block.Grant,
+			StateDir: filepath.Join(dirs.state, "plugins", block.Name), RuntimeDir: dirs.runtime, CacheDir: dirs.cache,
+			Prefix: block.Prefix.Text, Override: block.Override, Defer: block.Defer,
+			SHA256: block.SHA256, Isolation: block.Isolation,
+			Starts: starts, Logger: logger.With("provider", block.Name), OnChange: onChange,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%s: plugin %q: %w", block.Pos, block.Name, err)
+		}
+		list = append(list, p)
+	}
+	for i := range cfg.MCPServers {
+		block := &cfg.MCPServers[i]
+		if !block.Enabled {
+			continue
+		}
+		var prefix *string
+		if block.Prefix.Set {
+			prefix = &block.Prefix.Text
+		}
+		p, err := mcpclient.New(&mcpclient.Options{
+			Name: block.Name, Command: block.Command, Dir: block.Cwd, URL: block.URL,
+			Env: block.Env, PassEnv: block.PassEnv, Headers: block.Headers,
+			Include: block.Tools.Include, Exclude: block.Tools.Exclude,
+			Timeout: block.Timeout, ConnectTimeout: block.ConnectTimeout, IdleTimeout: block.IdleTimeout,
+			MaxLifetime: block.MaxLifetime, StopGrace: block.StopGrace,
+			Lazy: block.Start == "lazy", Parallel: block.Parallel, Defer: block.Defer, Prefix: prefix, Override: block.Override,
+			MaxMessageBytes: int(block.MaxMessageBytes), Version: version,
+			CacheDir: dirs.cache, Starts: starts, Logger: logger.With("provider", block.Name), OnChange: onChange,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%s: mcp_server %q: %w", block.Pos, block.Name, err)
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
