@@ -69,7 +69,7 @@ func New(opts *Options) (*Engine, error) {
 	e.done = sync.NewCond(&e.mu)
 	e.hurry = make(chan struct{}, 1)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
-	e.pool.New = func() any { return &scratch{} }
+	e.pool.New = newScratch
 	e.current.Store(e.newCorpus(nil, newVocabulary(), nil))
 	return e, nil
 }
@@ -202,18 +202,4 @@ func (e *Engine) Close() error {
 		return b.release()
 	}
 	return nil
-}
-
-func (c *Corpus) borrow() *scratch    { return c.pool.Get().(*scratch) }
-func (c *Corpus) giveBack(s *scratch) { c.pool.Put(s) }
-
-// reset makes the scratch ready for a query with that many terms and slots.
-func (s *scratch) reset(terms, slots int) {
-	if len(s.wanted) < (terms+63)/64 {
-		s.wanted = newBitset(terms + terms/8)
-	}
-	s.matches, s.cands = s.matches[:0], s.cands[:0]
-	if len(s.satur) < slots {
-		s.satur, s.hit = make([]float32, slots), make([]bool, slots)
-	}
 }

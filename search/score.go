@@ -33,17 +33,6 @@ type secondPass struct {
 	name, verb, source, pair, coverage, usage float32
 }
 
-// scratch is the memory of one search, reused by later ones.
-type scratch struct {
-	wanted  bitset // terms of the query
-	matches []match
-	cands   []candidate
-	satur   []float32 // saturated frequency by slot, for one candidate
-	hit     []bool
-	bySlot  map[uint32]uint16
-	found   candidateSet
-}
-
 // gather appends a candidate with its matches.
 func (r *run) gather(e *entry, ord uint32, extra bool) {
 	from := len(r.matches)
@@ -173,15 +162,15 @@ func (r *run) power(met float32) float32 {
 
 // byClause mixes into the scores how well each tool serves the sentence of the query that it serves best, so that a query
 // that asks for several things finds a tool for each.
-func (r *run) byClause(best []candidate) {
+func (r *run) byClause(best []*candidate) {
 	info := r.q.clauseInfo[:r.q.clauses]
 	fullest := slices.Max(info)
 	var top [maxClauses]float32
 	full := float32(0)
-	for i := range best {
-		full = max(full, best[i].score)
+	for _, c := range best {
+		full = max(full, c.score)
 		for k := range info {
-			top[k] = max(top[k], best[i].clauses[k])
+			top[k] = max(top[k], c.clauses[k])
 		}
 	}
 	for k, in := range info {
@@ -191,12 +180,12 @@ func (r *run) byClause(best []candidate) {
 			top[k] = full * float32(math.Pow(float64(in/fullest), float64(r.params.clauseInfo))) / top[k]
 		}
 	}
-	for i := range best {
+	for _, c := range best {
 		part := float32(0)
 		for k := range info {
-			part = max(part, best[i].clauses[k]*top[k])
+			part = max(part, c.clauses[k]*top[k])
 		}
-		best[i].score += r.params.clause * (part - best[i].score)
+		c.score += r.params.clause * (part - c.score)
 	}
 }
 
@@ -216,9 +205,12 @@ func (r *run) isPair(a, b uint32) bool {
 }
 
 // compare orders candidates: exact names, then scores, then names.
-func compare(a, b candidate) int {
-	return cmp.Or(
-		cmp.Compare(max(b.grade, gradeFull), max(a.grade, gradeFull)),
-		cmp.Compare(b.score, a.score),
-		strings.Compare(a.entry.name, b.entry.name))
+func compare(a, b *candidate) int {
+	if x, y := max(a.grade, gradeFull), max(b.grade, gradeFull); x != y {
+		return y - x
+	}
+	if a.score != b.score {
+		return cmp.Compare(b.score, a.score)
+	}
+	return strings.Compare(a.entry.name, b.entry.name)
 }

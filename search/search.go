@@ -46,7 +46,6 @@ type run struct {
 	scope   *Scope
 	params  *params
 	q       *parsedQuery
-	slotOf  map[uint32]uint16
 	vocab   *vocabulary
 	n       int
 	extraDF map[uint32]uint32
@@ -64,8 +63,7 @@ func (s *Scope) Search(query Query) Group {
 		limit = defaultLimit
 	}
 	c := s.corpus
-	r := &run{scratch: c.borrow(), scope: s, params: c.params, n: s.n, q: &parsedQuery{}, slotOf: map[uint32]uint16{}}
-	defer c.giveBack(r.scratch)
+	r := &run{scratch: c.pool.Get().(*scratch), scope: s, params: c.params, n: s.n, q: &parsedQuery{}}
 	if query.Usage != nil {
 		r.usage = func(name string) float32 { return float32(min(max(query.Usage(name), 0), 1)) }
 	}
@@ -79,11 +77,18 @@ func (s *Scope) Search(query Query) Group {
 	}
 	r.collect(vocab.size(), extras)
 	r.rank()
-	if len(r.cands) == 0 {
-		return Group{Hits: r.substring(limit, extras), Weak: true}
+	g := Group{Weak: true}
+	if len(r.order) == 0 {
+		g.Hits = r.substring(limit, extras)
+	} else {
+		if len(extras) > 0 {
+			r.promoteExtras(limit)
+		}
+		g = r.answer(limit, query.Explain)
 	}
-	r.promoteExtras(limit)
-	return r.answer(limit, query.Explain)
+	r.done()
+	c.pool.Put(r.scratch)
+	return g
 }
 
 // prepareExtras prepares documents that came with the query, on top of the corpus's vocabulary.
@@ -149,18 +154,19 @@ func (r *run) collectFromBase() bool {
 	return true
 }
 
-// rank scores the candidates and puts the best in front.
+// rank scores the candidates and puts them in order, the best in front.
 func (r *run) rank() {
 	for i := range r.cands {
 		c := &r.cands[i]
 		r.firstPass(c)
-		c.score = c.first * r.params.nameGrade[c.grade]
+		if c.score = c.first * r.params.nameGrade[c.grade]; c.score > 0 || c.grade != gradeNone {
+			r.order = append(r.order, c)
+		}
 	}
-	r.cands = slices.DeleteFunc(r.cands, func(c candidate) bool { return c.first == 0 && c.grade == gradeNone })
-	slices.SortFunc(r.cands, compare)
-	best := r.cands[:min(len(r.cands), r.params.rerank)]
-	for i := range best {
-		r.secondPass(&best[i])
+	slices.SortFunc(r.order, compare)
+	best := r.order[:min(len(r.order), r.params.rerank)]
+	for _, c := range best {
+		r.secondPass(c)
 	}
 	if r.q.clauses > 1 {
 		r.byClause(best)
@@ -175,35 +181,37 @@ func (r *run) rank() {
 // the last places within the limit if its score alone did not bring it there.
 func (r *run) promoteExtras(limit int) {
 	local := float32(0)
-	for _, c := range r.cands {
+	for _, c := range r.order {
 		if !c.extra {
 			local = max(local, c.met)
 		}
 	}
-	place := min(limit, len(r.cands)) - 1
-	for i := place + 1; i < len(r.cands) && place >= 0; i++ {
-		if c := r.cands[i]; c.extra && c.met > local {
-			for place >= 0 && (r.cands[place].extra || r.cands[place].grade >= gradeOwn) {
-				place--
-			}
-			if place < 0 {
-				return
-			}
-			copy(r.cands[place+1:i+1], r.cands[place:i])
-			r.cands[place] = c
+	place := min(limit, len(r.order)) - 1
+	for i := place + 1; i < len(r.order); i++ {
+		c := r.order[i]
+		if !c.extra || c.met <= local {
+			continue
+		}
+		for place >= 0 && (r.order[place].extra || r.order[place].grade >= gradeOwn) {
 			place--
 		}
+		if place < 0 {
+			return
+		}
+		copy(r.order[place+1:i+1], r.order[place:i])
+		r.order[place] = c
+		place--
 	}
 }
 
 // answer turns the best candidates into hits.
 func (r *run) answer(limit int, explain bool) Group {
-	best := r.cands[:min(len(r.cands), limit)]
+	best := r.order[:min(len(r.order), limit)]
 	g := Group{Hits: make([]Hit, 0, len(best)), Weak: r.isWeak(best)}
-	for i := range best {
-		h := Hit{Name: best[i].entry.name, Score: float64(best[i].score), Extra: best[i].extra}
+	for _, c := range best {
+		h := Hit{Name: c.entry.name, Score: float64(c.score), Extra: c.extra}
 		if explain {
-			h.Explain = r.explain(&best[i])
+			h.Explain = r.explain(c)
 		}
 		g.Hits = append(g.Hits, h)
 	}
@@ -211,7 +219,7 @@ func (r *run) answer(limit int, explain bool) Group {
 }
 
 // isWeak decides whether the best hits are only the nearest.
-func (r *run) isWeak(best []candidate) bool {
+func (r *run) isWeak(best []*candidate) bool {
 	met := float32(0)
 	for _, c := range best[:min(len(best), defaultLimit)] {
 		if c.grade != gradeNone {
