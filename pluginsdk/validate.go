@@ -127,10 +127,13 @@ func required(s *jsonschema.Schema, name string) bool {
 // validate checks a JSON object against the schema; the error is an [*Error] with the code invalid_arguments.
 func (s *schema) validate(raw json.RawMessage) error {
 	var value map[string]any
-	if err := json.Unmarshal(raw, &value); err != nil {
+	var wrong *json.UnmarshalTypeError
+	switch err := json.Unmarshal(raw, &value); {
+	case errors.As(err, &wrong) && wrong.Field == "":
+		return InvalidArgument("", "the arguments must be a JSON object, not a JSON %s", wrong.Value)
+	case err != nil:
 		return invalidJSON(err)
-	}
-	if value == nil {
+	case value == nil:
 		return InvalidArgument("", "the arguments must be a JSON object, not null")
 	}
 	if err := s.resolved.Validate(value); err != nil {

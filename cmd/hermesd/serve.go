@@ -64,7 +64,7 @@ func (c *cli) welcome(d *daemon.Daemon) {
 	if a.HTTP != "" {
 		fmt.Fprintf(c.out, "  MCP over HTTP      %s/mcp\n  function calling   %s/v1/tools and %s/v1/calls\n", a.HTTP, a.HTTP, a.HTTP)
 	}
-	fmt.Fprintf(c.out, "  MCP over stdio     %s mcp\n\nA first search, in another terminal:\n  %s tool search \"what is the weather in a city\"\n", me, me)
+	fmt.Fprintf(c.out, "  MCP over stdio     %s mcp\n\nA first search, in another terminal:\n  %s tool search \"greet somebody by name\"\n", me, me)
 }
 
 // tuneMemory makes the garbage collector fit a daemon that decodes much and keeps little: four times the live heap may be

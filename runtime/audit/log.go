@@ -47,6 +47,8 @@ type Options struct {
 	Key ed25519.PrivateKey
 	// Maintain is how often the log is pruned and its head told to the Logger; 0 is every 10 minutes.
 	Maintain time.Duration
+	// DiskUsed returns which share of the disk is taken, from 0 to 1; from 0.9 the Logger is warned. nil does not look.
+	DiskUsed func() (float64, error)
 	Logger   *slog.Logger // nil discards
 }
 

@@ -12,12 +12,22 @@ import (
 // stretch is how many records one transaction prunes: calls wait for it.
 const stretch = 5_000
 
-// maintain prunes and tells the head.
+// nearlyFull is the share of the disk from which the operator is warned.
+const nearlyFull = 0.9
+
+// maintain prunes, looks at the disk and tells the head.
 func (l *Log) maintain(ctx context.Context) {
 	if n, err := l.Prune(ctx); err != nil {
 		l.log.Error("old audit records cannot be pruned", "error", err)
 	} else if n > 0 {
 		l.log.Info("old audit records were pruned", "records", n)
+	}
+	if l.options.DiskUsed != nil {
+		if used, err := l.options.DiskUsed(); err != nil {
+			l.log.Error("the disk's free space cannot be read", "error", err)
+		} else if used >= nearlyFull {
+			l.log.Warn("the state directory's disk is nearly full; free some space or set audit { keep, max_size }", "used_percent", int(100*used))
+		}
 	}
 	l.writing.Lock()
 	defer l.writing.Unlock()

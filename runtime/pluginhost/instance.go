@@ -73,6 +73,9 @@ func (p *Provider) launch(ctx context.Context) (*instance, error) {
 		err = ctx.Err()
 	}
 	if err != nil {
+		if end := ctx.Err(); end != nil && !errors.Is(err, end) {
+			err = end // whatever the library says, it is because the process was killed
+		}
 		i.sight(seen, err)
 		i.stop(0)
 		return nil, seen.explain()

@@ -34,13 +34,9 @@ func migrations() ([]string, error) {
 	return list, nil
 }
 
-// migrate brings the database at path to this version. Before it changes one that has content, it copies it.
-func migrate(w *Writer, path string, log *slog.Logger) error {
+// migrate brings the database at path to the version that steps make. Before it changes one that has content, it copies it.
+func migrate(w *Writer, path string, steps []string, log *slog.Logger) error {
 	ctx := context.Background()
-	steps, err := migrations()
-	if err != nil {
-		return err
-	}
 	has, err := number(ctx, w.conn, "user_version")
 	if err != nil {
 		return err

@@ -83,7 +83,11 @@ func (s *Store) open(log *slog.Logger) error {
 	if s.write, err = s.writer(true); err != nil {
 		return err
 	}
-	if err := migrate(s.write, s.Path(), log); err != nil {
+	steps, err := migrations()
+	if err != nil {
+		return err
+	}
+	if err := migrate(s.write, s.Path(), steps, log); err != nil {
 		return err
 	}
 	s.read, err = s.connect("query_only(1)")

@@ -3,6 +3,7 @@ package serve
 import (
 	pb "github.com/hermesd/hermesd/pluginsdk/pluginpb"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 )
 
 // maxQueuedLogs bounds what a host that does not read can make the plugin keep; later lines are dropped.
@@ -54,6 +55,10 @@ func (s *Server) Watch(_ *pb.WatchRequest, stream grpc.ServerStreamingServer[pb.
 	}
 	s.mu.Unlock()
 	defer s.unwatch(w)
+	// The header tells the host that from here on it misses nothing.
+	if err := stream.SendHeader(metadata.MD{}); err != nil {
+		return err
+	}
 	for {
 		select {
 		case <-w.wake:
