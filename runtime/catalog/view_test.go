@@ -3,8 +3,10 @@ package catalog_test
 import (
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/hermesd/hermesd/policy"
 	"github.com/hermesd/hermesd/runtime/catalog"
@@ -206,7 +208,8 @@ func TestViewsAreSharedByEqualScopes(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := catalogOf(newFake(tool.SourceMCP, "a", "x"), newFake(tool.SourceMCP, "b", "x")).Snapshot()
-	if s.View(sets.Scope([]string{"mcp:a"}, nil)) != s.View(sets.Scope([]string{"mcp:a"}, nil)) {
+	first, second := s.View(sets.Scope([]string{"mcp:a"}, nil)), s.View(sets.Scope([]string{"mcp:a"}, nil))
+	if first != second {
 		t.Error("two views for one scope")
 	}
 	v := s.View(nil)
@@ -217,4 +220,23 @@ func TestViewsAreSharedByEqualScopes(t *testing.T) {
 	if all := v.Only(func(*catalog.Entry) bool { return true }); all != v {
 		t.Error("the whole of a view is another view")
 	}
+}
+
+func TestAnyToolIsFoundHoweverItsNameIsSpelt(t *testing.T) {
+	v := catalogOf(newFake(tool.SourceMCP, "git-hub", "create_issue", "listIssues"), newFake(tool.SourcePlugin, "p", "web-get", "todo_list")).Snapshot().View(nil)
+	rapid.Check(t, func(t *rapid.T) {
+		e := rapid.SampledFrom(v.Entries()).Draw(t, "tool")
+		given := strings.Map(func(r rune) rune {
+			switch {
+			case strings.ContainsRune("_-", r):
+				return rapid.SampledFrom([]rune("_- ")).Draw(t, "separator")
+			case rapid.Bool().Draw(t, "upper"):
+				return unicode.ToUpper(r)
+			}
+			return unicode.ToLower(r)
+		}, e.Definition.Name)
+		if got, err := v.Find(given); err != nil || got != e {
+			t.Fatalf("%q: %v", given, err)
+		}
+	})
 }

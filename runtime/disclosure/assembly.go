@@ -138,10 +138,10 @@ func (a *Assembly) eagerTool(e *catalog.Entry) Tool {
 	d := e.Definition
 	t := Tool{
 		Name: d.Name, Title: d.Title, Description: d.Description, InputSchema: objectSchema(d.InputSchema),
-		OutputSchema: d.OutputSchema, Annotations: d.Annotations, Icons: d.Icons, Meta: d.Meta,
+		OutputSchema: outputSchema(d.OutputSchema), Annotations: d.Annotations, Icons: sound(d.Icons), Meta: sound(d.Meta),
 	}
 	if d.Coldness == tool.Core || a.Settings.Defer.Pinned(d) {
-		t.Meta = alwaysLoad(d.Meta)
+		t.Meta = alwaysLoad(t.Meta)
 	}
 	return t
 }
@@ -152,9 +152,8 @@ func (a *Assembly) finish() {
 	for i := range a.Tools {
 		t := &a.Tools[i]
 		a.Stats.ShownTokens += t.tokens()
-		// A definition that does not marshal (an icon list that is no JSON) still has its name and place.
 		if err := e.Encode(t); err != nil {
-			h.Write([]byte(t.Name))
+			panic("disclosure: a checked definition did not marshal: " + err.Error())
 		}
 	}
 	a.Digest = hex.EncodeToString(h.Sum(nil)[:16])

@@ -84,7 +84,8 @@ func TestAGiantSourceOfRealToolsLeavesSmallOnesTheirFullList(t *testing.T) {
 func checkGiant(t *testing.T, providers []*fake) {
 	t.Helper()
 	settings := disclosure.Settings{Enabled: disclosure.On}
-	a := assemble(catalogOf(providers...), settings)
+	c := catalogOf(providers...)
+	a := assemble(c, settings)
 	text := encode(t, a)
 	t.Logf("definitions %d tokens, listing %d, all definitions %d", disclosure.Tokens(text), disclosure.Tokens(a.Listing), a.Stats.AllTokens)
 	if n := disclosure.Tokens(text); n >= 4000 {
@@ -106,7 +107,7 @@ func checkGiant(t *testing.T, providers []*fake) {
 		}
 	}
 	for range 10 {
-		if got := encode(t, assemble(catalogOf(providers...), settings)); got != text {
+		if got := encode(t, assemble(c, settings)); got != text {
 			t.Fatal("assembled again, the bytes differ")
 		}
 	}

@@ -37,6 +37,25 @@ func objectSchema(raw json.RawMessage) json.RawMessage {
 	return encode(keys, `{"type":"object"}`)
 }
 
+// outputSchema returns a schema that MCP allows to be announced, which is one of type "object"; nil for any other.
+func outputSchema(raw json.RawMessage) json.RawMessage {
+	var s struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(raw, &s) != nil || s.Type != "object" {
+		return nil
+	}
+	return raw
+}
+
+// sound returns raw if it is JSON: one provider's slip must not spoil the list for all others.
+func sound(raw json.RawMessage) json.RawMessage {
+	if !json.Valid(raw) {
+		return nil
+	}
+	return raw
+}
+
 // encode marshals an object with its keys in order and no HTML escapes; orElse stands in for what cannot be marshalled.
 func encode(keys map[string]json.RawMessage, orElse string) json.RawMessage {
 	var b bytes.Buffer

@@ -311,6 +311,24 @@ func TestInputSchemasAreOfTypeObject(t *testing.T) {
 	}
 }
 
+// Guards fault 47707 where it is not the input schema that is wrong.
+func TestWhatAProviderGetsWrongSpoilsNothingElse(t *testing.T) {
+	a := assemble(catalogOf(offering(tool.SourcePlugin, "p",
+		tool.Definition{Name: "a", OutputSchema: json.RawMessage(`{"type":"object"}`), Icons: json.RawMessage(`[]`), Meta: json.RawMessage(`{"x":1}`)},
+		tool.Definition{Name: "b", OutputSchema: json.RawMessage(`{"type":"array"}`), Icons: json.RawMessage(`[`), Meta: json.RawMessage(`{"x":`), Coldness: tool.Core},
+		tool.Definition{Name: "c", OutputSchema: json.RawMessage(`{"type":`)},
+	)), disclosure.Settings{})
+	for i, want := range []disclosure.Tool{
+		{OutputSchema: json.RawMessage(`{"type":"object"}`), Icons: json.RawMessage(`[]`), Meta: json.RawMessage(`{"x":1}`)},
+		{Meta: json.RawMessage(`{"anthropic/alwaysLoad":true}`)}, {},
+	} {
+		got := a.Tools[i]
+		if string(got.OutputSchema) != string(want.OutputSchema) || string(got.Icons) != string(want.Icons) || string(got.Meta) != string(want.Meta) {
+			t.Errorf("%s: output %s, icons %s, _meta %s", got.Name, got.OutputSchema, got.Icons, got.Meta)
+		}
+	}
+}
+
 func TestASearchRanksWhatMayBeDeferred(t *testing.T) {
 	for _, enabled := range []string{disclosure.On, disclosure.Off} {
 		a := assemble(catalogOf(files(), server("kb", 1)), disclosure.Settings{Enabled: enabled})
