@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	pb "github.com/hermesd/hermesd/pluginsdk/pluginpb"
+)
+
+func sortedNames() []string { return slices.Sorted(maps.Keys(handlers)) }
+
+// roundTrip sends a host request on the call's stream and waits for its answer.
+func (s *service) roundTrip(ctx context.Context, r *pb.HostRequest, out send) *pb.AnswerRequest {
+	answer := make(chan *pb.AnswerRequest, 1)
+	s.mu.Lock()
+	r.Id = strconv.Itoa(len(s.answers)) + "-" + strconv.FormatInt(s.checks.Add(1), 10)
+	s.answers[r.GetId()] = answer
+	s.mu.Unlock()
+	out(&pb.InvokeResponse{Event: &pb.InvokeResponse_HostRequest{HostRequest: r}})
+	select {
+	case a := <-answer:
+		a.Id = ""
+		return a
+	case <-ctx.Done():
+		return &pb.AnswerRequest{}
+	}
+}
+
+// ask is a tool that makes one host request and answers with what it got.
+func ask(template *pb.HostRequest) handler {
+	return func(s *service, ctx context.Context, _ *pb.InvokeRequest, out send) *pb.InvokeResponse {
+		return text(show(s.roundTrip(ctx, proto.CloneOf(template), out)))
+	}
+}
+
+func show(a *pb.AnswerRequest) string {
+	switch x := a.GetAnswer().(type) {
+	case *pb.AnswerRequest_Error:
+		return fmt.Sprintf("error %s: %s", x.Error.GetCode(), x.Error.GetMessage())
+	case *pb.AnswerRequest_AskHuman:
+		return fmt.Sprintf("%s %s", x.AskHuman.GetAction(), x.AskHuman.GetContent())
+	case *pb.AnswerRequest_CallTool:
+		return fmt.Sprintf("called: %s", x.CallTool.GetContent())
+	case *pb.AnswerRequest_Sample:
+		return fmt.Sprintf("sampled: %s", x.Sample)
+	case *pb.AnswerRequest_Store:
+		return fmt.Sprintf("found %v, value %q, keys %q", x.Store.GetFound(), x.Store.GetValue(), x.Store.GetKeys())
+	}
+	return protojson.Format(a)
+}
+
+// store makes the store request in its arguments: {"operation": 1, "key": "k", "size": bytes of the value}.
+func store(s *service, ctx context.Context, req *pb.InvokeRequest, out send) *pb.InvokeResponse {
+	var args struct {
+		Operation int32
+		Key       string
+		Size      int
+	}
+	if err := json.Unmarshal(req.GetArguments(), &args); err != nil {
+		return failure(&pb.Error{Code: "invalid_arguments", Message: err.Error()})
+	}
+	return text(show(s.roundTrip(ctx, &pb.HostRequest{Request: &pb.HostRequest_Store{Store: &pb.Store{
+		Operation: pb.Store_Operation(args.Operation), Key: args.Key, Value: make([]byte, args.Size),
+	}}}, out)))
+}

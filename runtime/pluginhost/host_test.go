@@ -1,0 +1,200 @@
+package pluginhost_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/hermesd/hermesd/internal/procgroup"
+	"github.com/hermesd/hermesd/internal/testbin"
+	"github.com/hermesd/hermesd/runtime/pluginhost"
+	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+func TestMain(m *testing.M) {
+	procgroup.ShimMain()
+	if os.Getenv(daemonEnv) != "" {
+		playDaemon()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+const misbehave = "internal/testbin/misbehave"
+
+// markEnv names the file by which a test finds a plugin's grandchild, or that a tool writes.
+const markEnv = "MISBEHAVE_MARK"
+
+// host is a running provider under test.
+type host struct {
+	*pluginhost.Provider
+	t       *testing.T
+	log     *logBuffer
+	changed chan struct{} // capacity 1
+	stop    func()
+}
+
+// options are for a plugin that misbehaves in the given modes.
+func options(t *testing.T, modes ...string) *pluginhost.Options {
+	t.Helper()
+	dir := t.TempDir()
+	return &pluginhost.Options{
+		Name: "mis", Path: testbin.Build(t, misbehave), Args: modes, StateDir: dir + "/state", CacheDir: dir + "/cache",
+		StartTimeout: 10 * time.Second, StopGrace: 500 * time.Millisecond, Env: map[string]string{markEnv: dir + "/mark"},
+	}
+}
+
+// start runs a provider until the test ends.
+func start(t *testing.T, opts *pluginhost.Options) *host {
+	t.Helper()
+	h := &host{t: t, log: &logBuffer{}, changed: make(chan struct{}, 1)}
+	opts.Logger = slog.New(slog.NewJSONHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	opts.OnChange = func() {
+		select {
+		case h.changed <- struct{}{}:
+		default:
+		}
+	}
+	p, err := pluginhost.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Provider = p
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- p.Run(ctx) }()
+	h.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(h.stop)
+	return h
+}
+
+// await waits until the offer fulfils a condition.
+func (h *host) await(what string, cond func(*provider.Offer) bool) *provider.Offer {
+	h.t.Helper()
+	deadline := time.After(8 * time.Second)
+	for {
+		if offer := h.Offer(); cond(offer) {
+			return offer
+		}
+		select {
+		case <-h.changed:
+		case <-deadline:
+			h.t.Fatalf("waited in vain for %s; status %+v\n%s", what, h.Offer().Status, h.log)
+		}
+	}
+}
+
+func (h *host) ready() *provider.Offer {
+	h.t.Helper()
+	return h.await("ready", func(o *provider.Offer) bool { return o.Status.State == provider.Ready && len(o.Tools) > 0 })
+}
+
+// request is a call of one of the plugin's tools.
+func (h *host) request(own, args string) *provider.Request {
+	h.t.Helper()
+	for _, d := range h.Offer().Tools {
+		if d.OwnName == own {
+			return &provider.Request{Definition: &d, Call: &tool.Call{
+				ID: "call-1", Agent: "agent-1", Session: "session-1", Tool: d.Name, Arguments: json.RawMessage(args),
+			}}
+		}
+	}
+	h.t.Fatalf("no tool %q", own)
+	return nil
+}
+
+// invoke calls a tool with a generous deadline.
+func (h *host) invoke(own, args string) (*tool.Result, error) {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), 10*time.Second)
+	defer cancel()
+	return h.Invoke(ctx, h.request(own, args))
+}
+
+func (h *host) text(own, args string) string {
+	h.t.Helper()
+	result, err := h.invoke(own, args)
+	if err != nil {
+		h.t.Fatalf("%s: %v\n%s", own, err, h.log)
+	}
+	return result.Text()
+}
+
+// logBuffer is a log that can be read while it is written.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// lines returns the entries whose message contains a text.
+func (l *logBuffer) lines(message string) (entries []map[string]any) {
+	for line := range strings.Lines(l.String()) {
+		var entry map[string]any
+		if json.Unmarshal([]byte(line), &entry) == nil && strings.Contains(fmt.Sprint(entry["msg"]), message) {
+			entries = append(entries, entry)
+		}
+	}
+	return entries
+}
+
+func eventually(t *testing.T, bound time.Duration, what string, cond func() bool) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(bound); !cond(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("waited %v in vain: %s", bound, what)
+		}
+	}
+}
+
+// processes are the ids of all processes whose command line contains a text, whatever namespace they live in.
+func processes(text string) (pids []int) {
+	all, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	for _, e := range all {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err == nil && bytes.Contains(line, []byte(text)) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func contextWithTimeout(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
+	t.Helper()
+	return context.WithTimeout(t.Context(), d)
+}

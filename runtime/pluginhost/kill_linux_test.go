@@ -1,0 +1,5 @@
+package pluginhost_test
+
+import "syscall"
+
+func kill(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }

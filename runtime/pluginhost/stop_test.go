@@ -1,0 +1,141 @@
+package pluginhost_test
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/hermesd/hermesd/runtime/pluginhost"
+	"github.com/hermesd/hermesd/runtime/provider"
+)
+
+// slack is what a stop may take beyond its grace. The bound is 50 ms; on a machine that runs other tests at the same time
+// the scheduler alone may take as long again.
+const slack = 50*time.Millisecond + 100*time.Millisecond
+
+func TestStopIsBoundedHoweverThePluginMisbehaves(t *testing.T) {
+	const grace = 400 * time.Millisecond
+	tests := map[string]struct {
+		modes []string
+		call  string        // a tool that is called first; its outcome does not matter
+		most  time.Duration // 0: grace
+	}{
+		"a plugin that behaves":                    {most: 200 * time.Millisecond},
+		"deaf to signals":                          {modes: []string{"deaf"}},
+		"hanging in Drain":                         {modes: []string{"hang-Drain"}},
+		"hanging in Drain and deaf":                {modes: []string{"hang-Drain", "deaf"}},
+		"hanging in Watch":                         {modes: []string{"hang-Watch"}},
+		"hanging in Health":                        {modes: []string{"hang-Health"}},
+		"crashing in Drain":                        {modes: []string{"crash-Drain"}},
+		"stopped":                                  {call: "stop"},
+		"a call that ignores its cancel":           {call: "ignore-cancel"},
+		"a grandchild on the pipes":                {modes: []string{"grandchild"}},
+		"a grandchild in its own session":          {modes: []string{"setsid-grandchild"}},
+		"a grandchild from a call":                 {call: "setsid"},
+		"flooding stdout and stderr":               {call: "flood"},
+		"flooding stderr from the start":           {modes: []string{"eat-stderr"}},
+		"a line without an end":                    {call: "long-line"},
+		"changing its tools all the time":          {modes: []string{"changing-list"}},
+		"everything at once":                       {modes: []string{"hang-Drain", "hang-Watch", "deaf", "setsid-grandchild", "eat-stderr"}, call: "stop"},
+		"ending Watch at once":                     {modes: []string{"short-watch"}},
+		"hanging in the answer to a host request":  {modes: []string{"hang-Answer"}, call: "ask"},
+		"hanging when asked for what is available": {modes: []string{"hang-CheckAvailability"}},
+	}
+	for _, isolation := range []string{pluginhost.IsolationNone, pluginhost.IsolationDefault} {
+		t.Run(isolation, func(t *testing.T) {
+			for name, tt := range tests {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					o := options(t, tt.modes...)
+					o.StopGrace, o.Isolation = grace, isolation
+					o.Env[markEnv] = t.TempDir()
+					h := start(t, o)
+					h.ready()
+					if tt.call != "" {
+						ctx, cancel := contextWithTimeout(t, 100*time.Millisecond)
+						defer cancel()
+						if _, err := h.Invoke(ctx, h.request(tt.call, `{}`)); err != nil {
+							t.Log(err)
+						}
+					}
+					begin := time.Now()
+					h.stop()
+					most := tt.most
+					if most == 0 {
+						most = grace
+					}
+					if took := time.Since(begin); took > most+slack {
+						t.Errorf("took %v, want at most %v", took, most+slack)
+					}
+					if h.Offer().Status.State != provider.Stopped {
+						t.Errorf("state %s", h.Offer().Status.State)
+					}
+					if isolation == pluginhost.IsolationDefault {
+						eventually(t, 200*time.Millisecond, "nothing is left", func() bool { return len(processes(o.Env[markEnv])) == 0 })
+					} else {
+						for _, pid := range processes(o.Env[markEnv]) { // what left the group without a shim to catch it
+							if err := kill(pid); err != nil {
+								t.Log(err)
+							}
+						}
+					}
+				})
+			}
+		})
+	}
+}
+
+// TestStartAndStopLeaveNothing runs more cycles with HERMESD_SOAK set to their number (the bar is 1000).
+func TestStartAndStopLeaveNothing(t *testing.T) {
+	cycles := 10
+	if n, err := strconv.Atoi(os.Getenv("HERMESD_SOAK")); err == nil {
+		cycles = n
+	}
+	for name, how := range map[string]struct {
+		isolation string
+		crash     bool
+	}{
+		"stopped":                  {pluginhost.IsolationDefault, false},
+		"stopped, not isolated":    {pluginhost.IsolationNone, false},
+		"crashed and then stopped": {pluginhost.IsolationDefault, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var files, goroutines int
+			for cycle := range cycles {
+				o := options(t)
+				o.RuntimeDir, o.Isolation = t.TempDir(), how.isolation
+				h := start(t, o)
+				pid := h.ready().Status.PID
+				if how.crash {
+					if err := kill(pid); err != nil {
+						t.Fatal(err)
+					}
+					h.await("another process", func(o *provider.Offer) bool { return o.Status.PID != pid && o.Status.State == provider.Ready })
+				}
+				h.text("echo", `{}`)
+				h.stop()
+				if left, err := os.ReadDir(o.RuntimeDir); err != nil || len(left) != 0 {
+					t.Fatalf("left in the runtime folder: %v, %v", left, err)
+				}
+				if cycle == 1 { // the first may open what the process keeps
+					files, goroutines = openFiles(t), runtime.NumGoroutine()
+				}
+			}
+			eventually(t, time.Second, "goroutines end", func() bool { return runtime.NumGoroutine() <= goroutines })
+			if now := openFiles(t); now > files {
+				t.Errorf("%d open files after %d cycles, %d after 2", now, cycles, files)
+			}
+		})
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
