@@ -43,10 +43,47 @@ func echoPlugin() *pluginsdk.Plugin {
 	}}
 }
 
+// handPlugin is what the tests start by hand.
+func handPlugin() *pluginsdk.Plugin {
+	type config struct {
+		Greeting string `json:"greeting,omitempty" default:"Hello"`
+	}
+	type who struct {
+		Name string `json:"name" jsonschema:"who"`
+	}
+	var greeting string
+	return &pluginsdk.Plugin{
+		Name: "hand", Version: "1.0.0", Description: "For tests.", Capabilities: []string{pluginsdk.CanAskHuman},
+		Config: pluginsdk.NewConfig(func(_ context.Context, c config) error { greeting = c.Greeting; return nil }),
+		Tools: []pluginsdk.Tool{
+			pluginsdk.NewTool("greet", "Greet somebody.", func(ctx context.Context, in who) (string, error) {
+				pluginsdk.Logger(ctx).Info("greeting")
+				pluginsdk.Progress(ctx, 1, 2, "half")
+				return greeting + " " + in.Name, nil
+			}, &pluginsdk.ToolOptions{Toolset: "people", ReadOnly: true, OpenWorld: new(false), Examples: []any{who{"Ada"}}}),
+			pluginsdk.NewTool("whoami", "Who calls.", func(ctx context.Context, _ struct{}) (string, error) {
+				return pluginsdk.CurrentCall(ctx).Agent, nil
+			}, nil),
+			pluginsdk.NewTool("picture", "A picture.", func(context.Context, struct{}) ([]pluginsdk.Content, error) {
+				return []pluginsdk.Content{pluginsdk.Image("image/png", []byte{1})}, nil
+			}, nil),
+			pluginsdk.NewTool("fail", "Fails.", func(context.Context, struct{}) (*pluginsdk.Result, error) {
+				return &pluginsdk.Result{Content: []pluginsdk.Content{pluginsdk.Text("no luck")}, IsError: true}, nil
+			}, nil),
+			pluginsdk.NewTool("ask", "Asks.", func(ctx context.Context, _ struct{}) (string, error) {
+				a, err := pluginsdk.AskHuman(ctx, pluginsdk.Question{Message: "well?"})
+				return a.Action, err
+			}, nil),
+		},
+	}
+}
+
 func servePlugin(kind string) {
 	switch kind {
 	case "echo":
 		pluginsdk.Serve(echoPlugin())
+	case "hand":
+		pluginsdk.Serve(handPlugin())
 	case "broken":
 		pluginsdk.Serve(&pluginsdk.Plugin{Name: "broken", Version: "1", Tools: []pluginsdk.Tool{
 			pluginsdk.NewRawTool("crooked", "", json.RawMessage(`{"type":"object","properties":{"a":{"type":"strng"}}}`),
