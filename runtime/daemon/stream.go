@@ -2,21 +2,43 @@ package daemon
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
+
+	"github.com/hermesd/hermesd/runtime/disclosure"
+	"github.com/hermesd/hermesd/runtime/frontend"
+	"github.com/hermesd/hermesd/runtime/tool"
 )
 
 // ServeStream serves one MCP client over a stream of newline-delimited messages until it or ctx ends. agent is a
 // configured agent's name; "" is the local one. It is how a standalone daemon is reached, after [Daemon.Ready].
 func (d *Daemon) ServeStream(ctx context.Context, agent string, rwc io.ReadWriteCloser) error {
-	if agent == "" {
-		agent = localAgent
-	}
-	found, ok := d.agents.ByName(agent)
-	if !ok {
-		return fmt.Errorf("no agent is named %q; configured are: %s", agent, strings.Join(slices.Sorted(slices.Values(d.agents.names)), ", "))
+	found, err := d.agent(agent)
+	if err != nil {
+		return err
 	}
 	return d.fronts.mcp.ServeStream(ctx, found, rwc)
+}
+
+// Call runs one call of an agent ("" is the local one) as a front end would: of a bridge tool, or of a tool by its own
+// name. It is for measuring and testing without a front end, after [Daemon.Ready].
+func (d *Daemon) Call(ctx context.Context, agent, name string, args json.RawMessage) (*tool.Result, error) {
+	found, err := d.agent(agent)
+	if err != nil {
+		return nil, err
+	}
+	return d.desk.Dispatch(ctx, &frontend.Call{Agent: found, Session: d.desk.Session(found, "", "in-process"), Name: name, Arguments: args}), nil
+}
+
+func (d *Daemon) agent(name string) (*disclosure.Agent, error) {
+	if name == "" {
+		name = localAgent
+	}
+	found, ok := d.agents.ByName(name)
+	if !ok {
+		return nil, fmt.Errorf("no agent is named %q; configured are: %s", name, strings.Join(d.agents.names, ", "))
+	}
+	return found, nil
 }
