@@ -1,69 +1,183 @@
 package mcp
 
 import (
+	"container/list"
 	"context"
 	"errors"
+	"iter"
+	"slices"
 	"sync"
-
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/hermesd/hermesd/runtime/frontend"
 )
 
-var errTooManySessions = errors.New("too many sessions are open; close one or try again later")
+const (
+	// maxStreams bounds the streams that are kept for clients that reconnect: one for each request, over all sessions.
+	maxStreams = 4096
+	// A session's own stream, which carries what belongs to no request, is kept as long as the session, within these.
+	maxOwnEvents = 64
+	maxOwnBytes  = 64 << 10
+)
 
-// events keeps what was sent on the streams of sessions, for clients that reconnect, within a bound of bytes. Since the
-// SDK tells it of every session's begin and end, it also knows which sessions live and whose they are.
+var (
+	errTooManySessions = errors.New("too many sessions are open; close one or try again later")
+	errForgotten       = errors.New("the events after this one are not kept any more")
+)
+
+// events is an [sdk.EventStore] that keeps what was sent on the streams of sessions, for clients that reconnect. The
+// oldest streams are forgotten first, whole. (The SDK's own store keeps a trace of every request of a session for as long
+// as the session lives.) Since the SDK tells it of every session's begin and end, it also knows which sessions there are
+// and whose they are.
 type events struct {
-	*sdk.MemoryEventStore
-	max int
+	maxSessions, maxBytes int
 
 	mu       sync.Mutex
 	sessions map[string]*liveSession
+	order    *list.List // of *kept, the oldest first; sessions' own streams are not in it
+	bytes    int
 }
 
 type liveSession struct {
 	agent   string
 	version string // negotiated; "" until then
+	streams map[string]*kept
+}
+
+// kept is what is left of one stream.
+type kept struct {
+	session, id string
+	place       *list.Element
+	first       int // the index of data[0]
+	data        [][]byte
+	bytes       int
 }
 
 func newEvents(maxSessions, maxBytes int) *events {
-	store := sdk.NewMemoryEventStore(nil)
-	store.SetMaxBytes(maxBytes)
-	return &events{MemoryEventStore: store, max: maxSessions, sessions: map[string]*liveSession{}}
+	return &events{maxSessions: maxSessions, maxBytes: maxBytes, sessions: map[string]*liveSession{}, order: list.New()}
 }
 
-// Open implements [sdk.EventStore]. A session's first stream is the one without a name.
+// Open implements [sdk.EventStore]. A session's first stream is its own, which has no name.
 func (e *events) Open(ctx context.Context, sessionID, streamID string) error {
-	if streamID == "" {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s, ok := e.sessions[sessionID]
+	if !ok {
 		agent := frontend.AgentOf(ctx)
-		if agent == nil {
-			return errors.New("a session without an agent")
-		}
-		e.mu.Lock()
-		if len(e.sessions) >= e.max {
-			e.mu.Unlock()
+		switch {
+		case streamID != "" || agent == nil:
+			return errors.New("a stream without a session")
+		case len(e.sessions) >= e.maxSessions:
 			return errTooManySessions
 		}
-		e.sessions[sessionID] = &liveSession{agent: agent.Name}
-		e.mu.Unlock()
+		s = &liveSession{agent: agent.Name, streams: map[string]*kept{}}
+		e.sessions[sessionID] = s
 	}
-	return e.MemoryEventStore.Open(ctx, sessionID, streamID)
+	k := &kept{session: sessionID, id: streamID}
+	s.streams[streamID] = k
+	if streamID != "" {
+		k.place = e.order.PushBack(k)
+		e.trim()
+	}
+	return nil
+}
+
+// Append implements [sdk.EventStore]. What belongs to a stream that was forgotten is not kept.
+func (e *events) Append(_ context.Context, sessionID, streamID string, data []byte) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s, ok := e.sessions[sessionID]
+	if !ok {
+		return nil
+	}
+	k, ok := s.streams[streamID]
+	if !ok {
+		return nil
+	}
+	k.data = append(k.data, data)
+	k.bytes += len(data)
+	e.bytes += len(data)
+	for streamID == "" && (len(k.data) > maxOwnEvents || k.bytes > maxOwnBytes) {
+		e.bytes -= len(k.data[0])
+		k.bytes -= len(k.data[0])
+		k.data, k.first = k.data[1:], k.first+1
+	}
+	e.trim()
+	return nil
+}
+
+// After implements [sdk.EventStore]. Index -1 is a client that has seen nothing: it gets what there is.
+func (e *events) After(_ context.Context, sessionID, streamID string, index int) iter.Seq2[[]byte, error] {
+	data, err := e.after(sessionID, streamID, index)
+	return func(yield func([]byte, error) bool) {
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, d := range data {
+			if !yield(d, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (e *events) after(sessionID, streamID string, index int) ([][]byte, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s, ok := e.sessions[sessionID]
+	if !ok {
+		return nil, errForgotten
+	}
+	k, ok := s.streams[streamID]
+	if !ok {
+		return nil, errForgotten
+	}
+	from := index + 1 - k.first
+	if from < 0 {
+		if index >= 0 {
+			return nil, errForgotten
+		}
+		from = 0
+	}
+	return slices.Clone(k.data[min(from, len(k.data)):]), nil
 }
 
 // SessionClosed implements [sdk.EventStore].
-func (e *events) SessionClosed(ctx context.Context, sessionID string) error {
+func (e *events) SessionClosed(_ context.Context, sessionID string) error {
 	e.mu.Lock()
+	defer e.mu.Unlock()
+	s, ok := e.sessions[sessionID]
+	if !ok {
+		return nil
+	}
+	for _, k := range s.streams {
+		e.forget(s, k)
+	}
 	delete(e.sessions, sessionID)
-	e.mu.Unlock()
-	return e.MemoryEventStore.SessionClosed(ctx, sessionID)
+	return nil
+}
+
+// trim forgets the oldest streams until the rest is within bounds.
+func (e *events) trim() {
+	for oldest := e.order.Front(); oldest != nil && (e.bytes > e.maxBytes || e.order.Len() > maxStreams); oldest = e.order.Front() {
+		k := oldest.Value.(*kept)
+		e.forget(e.sessions[k.session], k)
+	}
+}
+
+func (e *events) forget(s *liveSession, k *kept) {
+	delete(s.streams, k.id)
+	e.bytes -= k.bytes
+	if k.place != nil {
+		e.order.Remove(k.place)
+	}
 }
 
 // full reports whether no further session can be opened.
 func (e *events) full() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.sessions) >= e.max
+	return len(e.sessions) >= e.maxSessions
 }
 
 // negotiated notes the protocol version of a session.

@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -266,7 +267,12 @@ func rawCall(t *testing.T, e *endpoint, version, name string) json.RawMessage {
 
 func (e *endpoint) post(t *testing.T, body string, header map[string]string) *http.Response {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, e.url, strings.NewReader(body))
+	return e.request(t, http.MethodPost, body, header)
+}
+
+func (e *endpoint) request(t *testing.T, method, body string, header map[string]string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, e.url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -598,5 +604,53 @@ func TestCloseEndsCallsAndStreams(t *testing.T) {
 			}
 			<-done
 		})
+	}
+}
+
+// A client whose connection broke takes up the stream where it was, at the version that its session negotiated, even if
+// its requests name an older one.
+func TestABrokenStreamIsTakenUp(t *testing.T) {
+	release := make(chan struct{})
+	e := serve(t, providertest.New("jobs", providertest.Tool{
+		Definition: tool.Definition{Name: "jobs_run"},
+		Handler: func(context.Context, *provider.Request) (*tool.Result, error) {
+			<-release
+			return tool.TextResult("late"), nil
+		},
+	}))
+	initialized := e.post(t, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`, nil)
+	readMessages(t, initialized)
+	header := map[string]string{"Mcp-Session-Id": initialized.Header.Get("Mcp-Session-Id"), "Mcp-Protocol-Version": "2025-03-26"}
+	broken := e.post(t, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"jobs_run"}}`, header)
+	prime := bufio.NewReader(broken.Body)
+	event := map[string]string{}
+	for {
+		line, err := prime.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, value, ok := strings.Cut(strings.TrimSpace(line), ":")
+		if !ok {
+			break
+		}
+		event[key] = strings.TrimSpace(value)
+	}
+	if event["id"] == "" || event["retry"] == "" || event["data"] != "" {
+		t.Fatalf("the first event: %v", event)
+	}
+	if err := broken.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	close(release)
+	header["Last-Event-ID"] = event["id"]
+	for {
+		again := e.request(t, http.MethodGet, "", header)
+		if again.StatusCode == http.StatusConflict { // the server has not noticed the break yet
+			continue
+		}
+		if got := fmt.Sprintf("%s", readMessages(t, again)); !strings.Contains(got, "late") {
+			t.Errorf("HTTP %d: %s", again.StatusCode, got)
+		}
+		return
 	}
 }
