@@ -41,14 +41,15 @@ var table = []layer{
 	{"runtime/mcpclient/...", []string{"runtime/provider/...", "runtime/schema", "runtime/tool", "internal/procgroup", "internal/redact", "runtime/mcpclient/..."}},
 	{"runtime/connector/...", []string{"runtime/provider/...", "runtime/schema", "runtime/tool", "runtime/connector/..."}},
 	{"runtime/audit", []string{"runtime/tool", "internal/redact"}},
-	{"hooks/...", []string{"runtime/tool", "internal/procgroup"}},
+	{"hooks/...", []string{"runtime/tool", "internal/procgroup", "hooks/..."}},
+	{"runtime/results", []string{"runtime/tool", "runtime/provider"}},
 	{"runtime/catalog", []string{"runtime/provider", "policy", "runtime/tool"}},
 	{"runtime/disclosure", []string{"runtime/catalog", "policy", "runtime/tool"}},
 	{"runtime/pipeline", []string{"runtime/schema", "runtime/tool", "runtime/provider", "internal/redact"}},
 	{"runtime/bridge", []string{"runtime/catalog", "runtime/pipeline", "search", "runtime/tool", "runtime/provider"}},
 	{"runtime/frontend/frontendtest", []string{"runtime/...", "policy", "search"}},
 	{"runtime/frontend/...", []string{"runtime/bridge", "runtime/disclosure", "runtime/catalog", "runtime/pipeline", "runtime/provider", "runtime/tool", "runtime/frontend/..."}},
-	{"runtime/daemon/...", []string{"runtime/...", "policy", "search", "hooks", "internal/redact", "internal/procgroup"}},
+	{"runtime/daemon/...", []string{"runtime/...", "policy/...", "search/...", "hooks/...", "internal/redact", "internal/procgroup"}},
 }
 
 // allowed reports whether a package may import another, both given by their path below the module, and whether any row
