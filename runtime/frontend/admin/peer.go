@@ -6,6 +6,9 @@ import (
 	"net"
 
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+
+	"github.com/hermesd/hermesd/runtime/tool"
 )
 
 // Peer is the process at the other end of the socket, as the kernel knows it.
@@ -24,12 +27,29 @@ func (peerInfo) AuthType() string { return "unix-peer" }
 
 // peerCredentials are gRPC transport credentials that ask the kernel who connected. Nothing is encrypted: the bytes do not
 // leave the machine.
-type peerCredentials struct {
-	allow func(Peer) error
+type peerCredentials struct{}
+
+// allowed asks the operator's rule about the peer of a call. A refusal is an answer, so that its reason reaches a person.
+func (s *Server) allowed(ctx context.Context) error {
+	if s.options.Allow == nil {
+		return nil
+	}
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return tool.Errorf(tool.NotGranted, "the peer of the admin socket is unknown")
+	}
+	info, ok := p.AuthInfo.(peerInfo)
+	if !ok {
+		return tool.Errorf(tool.NotGranted, "the peer of the admin socket is unknown")
+	}
+	if err := s.options.Allow(info.Peer); err != nil {
+		return tool.Errorf(tool.NotGranted, "the admin socket is closed to process %d: %w", info.Peer.PID, err)
+	}
+	return nil
 }
 
 // ServerHandshake implements [credentials.TransportCredentials].
-func (c *peerCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (*peerCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	unix, ok := conn.(*net.UnixConn)
 	if !ok {
 		return nil, nil, errors.New("the admin socket is a unix socket")
@@ -38,29 +58,23 @@ func (c *peerCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.
 	if err != nil {
 		return nil, nil, err
 	}
-	if c.allow != nil {
-		if err := c.allow(p); err != nil {
-			return nil, nil, err
-		}
-	}
 	return conn, peerInfo{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, p}, nil
 }
 
 // ClientHandshake implements [credentials.TransportCredentials].
-func (c *peerCredentials) ClientHandshake(_ context.Context, _ string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (*peerCredentials) ClientHandshake(_ context.Context, _ string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	return conn, peerInfo{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}, nil
 }
 
 // Info implements [credentials.TransportCredentials].
-func (c *peerCredentials) Info() credentials.ProtocolInfo {
+func (*peerCredentials) Info() credentials.ProtocolInfo {
 	return credentials.ProtocolInfo{SecurityProtocol: "unix-peer"}
 }
 
 // Clone implements [credentials.TransportCredentials].
-func (c *peerCredentials) Clone() credentials.TransportCredentials {
-	d := *c
-	return &d
+func (*peerCredentials) Clone() credentials.TransportCredentials {
+	return &peerCredentials{}
 }
 
 // OverrideServerName implements [credentials.TransportCredentials].
-func (c *peerCredentials) OverrideServerName(string) error { return nil }
+func (*peerCredentials) OverrideServerName(string) error { return nil }

@@ -62,7 +62,7 @@ type Options struct {
 	Catalog *catalog.Catalog
 	Daemon  Daemon
 	Streams Streams // nil: Attach is refused
-	// Allow decides about a peer beyond the socket's mode; nil allows everyone who can open the socket.
+	// Allow decides about a peer beyond the socket's mode, for each request; nil allows everyone who can open the socket.
 	Allow  func(Peer) error
 	Logger *slog.Logger // nil discards
 }
@@ -88,7 +88,7 @@ func New(opts *Options) (*Server, error) {
 	}
 	s.base, s.stop = context.WithCancel(context.Background())
 	s.grpc = grpc.NewServer(
-		grpc.Creds(&peerCredentials{allow: s.options.Allow}),
+		grpc.Creds(&peerCredentials{}),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxSendMsgSize(maxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
@@ -121,6 +121,9 @@ func (s *Server) Close() error {
 
 // answer bounds the calls that answer once, and gives their errors a gRPC code.
 func (s *Server) answer(ctx context.Context, req any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
+	if err := s.allowed(ctx); err != nil {
+		return nil, toStatus(err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	defer context.AfterFunc(s.base, cancel)()
@@ -129,6 +132,9 @@ func (s *Server) answer(ctx context.Context, req any, _ *grpc.UnaryServerInfo, h
 }
 
 func (s *Server) stream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) error {
+	if err := s.allowed(ss.Context()); err != nil {
+		return toStatus(err)
+	}
 	ctx, cancel := context.WithCancel(ss.Context())
 	defer cancel()
 	defer context.AfterFunc(s.base, cancel)()
