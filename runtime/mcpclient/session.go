@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	// exitPatience is how long a line whose pipe has ended waits for the process's exit, to name it in the error.
-	exitPatience = 100 * time.Millisecond
+	// exitPatience is how long a process whose output has ended may take to exit by itself, so that errors can name how it
+	// did, before it is stopped.
+	exitPatience = 500 * time.Millisecond
 	// relistPause is the least time between two readings of a list that keeps changing.
 	relistPause = 200 * time.Millisecond
 	// stderrTail is how many lines of standard error an error text may quote.
@@ -317,6 +318,9 @@ func (s *session) bury() {
 	if s.process != nil {
 		select {
 		case <-s.line.done():
+			if !errors.Is(s.line.err(), errStopped) {
+				s.awaitExit()
+			}
 		case <-s.process.Done():
 			// What it wrote last is still in the pipe, which ends now.
 			select {
@@ -334,17 +338,21 @@ func (s *session) bury() {
 	close(s.gone)
 }
 
+// awaitExit waits a little for the process to end by itself.
+func (s *session) awaitExit() {
+	select {
+	case <-s.process.Done():
+	case <-time.After(exitPatience):
+	}
+}
+
 // explain adds to an error how the process ended and what it wrote, if it did.
 func (s *session) explain(err error) error {
 	if s.process == nil {
 		return err
 	}
-	select {
-	case <-s.process.Done():
-	case <-time.After(exitPatience):
-		if s.line.ctx.Err() == nil {
-			return err
-		}
+	if s.line.ctx.Err() != nil {
+		s.awaitExit()
 	}
 	text := ""
 	if lines := s.stderr.Lines(); len(lines) > 0 {

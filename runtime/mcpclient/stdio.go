@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"regexp"
+	"slices"
 	"strconv"
 	"sync"
 )
@@ -145,6 +146,10 @@ func readLine(r *bufio.Reader, most int) (data, over []byte, err error) {
 			tail = append(tail, part[max(0, len(part)-keptEnd):]...)
 			data = nil
 		default:
+			// Doubling: append alone grows a long line by a quarter at a time, copying it over and over.
+			if cap(data)-len(data) < len(part) {
+				data = slices.Grow(data, max(len(part), len(data)))
+			}
 			data = append(data, part...)
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
