@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 logging and sampling are deprecated from 2026-07-28, and what the clients before it have
+
 package mcp
 
 import (
@@ -42,7 +44,7 @@ func newAgentServer(owner *Server, agent *disclosure.Agent) *agentServer {
 	a := &agentServer{owner: owner}
 	a.sdk = sdk.NewServer(&sdk.Implementation{Name: "hermesd", Version: owner.options.Version}, &sdk.ServerOptions{
 		Instructions: owner.options.Instructions,
-		Logger:       owner.options.Logger,
+		Logger:       owner.sdkLog,
 		PageSize:     onePage,
 		Capabilities: &sdk.ServerCapabilities{
 			Logging: &sdk.LoggingCapabilities{},

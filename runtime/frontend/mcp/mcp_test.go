@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 logging and sampling are deprecated from 2026-07-28, and what the clients before it have
+
 package mcp_test
 
 import (

@@ -27,7 +27,7 @@ func (s *Server) router() http.Handler {
 		return nil
 	}
 	options := sdk.StreamableHTTPOptions{
-		Logger:                     s.options.Logger,
+		Logger:                     s.sdkLog,
 		DisableLocalhostProtection: true, // the gate knows more names
 		MaxRequestBodyBytes:        s.options.Gate.MaxBody(),
 	}

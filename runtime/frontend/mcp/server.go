@@ -65,6 +65,7 @@ type Options struct {
 // Server is the MCP front end.
 type Server struct {
 	options Options
+	sdkLog  *slog.Logger
 	http    http.Handler
 	events  *events
 	parked  *parked
@@ -94,6 +95,7 @@ func New(opts *Options) (*Server, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{options: o, agents: map[string]*agentServer{}, events: newEvents(o.MaxSessions, o.EventBytes)}
+	s.sdkLog = slog.New(demoted{o.Logger.Handler()})
 	s.base, s.stop = context.WithCancel(context.Background())
 	s.parked = newParked(o.AskTimeout)
 	s.http = o.Gate.Handler(s.router())
