@@ -11,19 +11,25 @@ import (
 const (
 	maxCandidates = 500  // documents of the base that are ranked; up to twice as many when that saves reading common terms
 	commonTerm    = 1000 // documents from which on it is worth asking whether a term's postings must be read
+	commonShare   = 20   // part of the scope, a twentieth, from which on a term is left out if others weigh far more,
+	minorShare    = .3   // that is, if its worth is below this share of the best term's
 	typicalShare  = .6   // share of its worth that a term adds to the score of a document it is prominent in
 )
 
-// candidateSet collects what the base's postings say, document by document.
+// candidateSet collects what the base's postings say, document by document, in the order of bleve's own numbers, in which
+// postings come and memory is near.
 type candidateSet struct {
-	score   []float32 // by place in the base
+	score   []float32 // by number in the index; below zero: not in the scope
 	touched []uint32
 	out     []uint32 // places in the corpus
 	heap    []float32
 	doc     index.TermFieldDoc
 }
 
-// term is a slot with its share of the candidates' score.
+// struck marks a document that changed, went, or is not in the scope.
+const struck = -1
+
+// candidateTerm is a slot with its share of the candidates' score.
 type candidateTerm struct {
 	term  uint32
 	worth float32
@@ -58,22 +64,27 @@ func (r *run) fromBase(b *base) ([]uint32, error) {
 		rest += t.worth * typicalShare
 	}
 	for _, t := range terms {
-		if t.df >= commonTerm && len(set.touched) >= maxCandidates && set.enough(rest) {
-			break
+		if t.df >= commonTerm && len(set.touched) >= maxCandidates {
+			if set.enough(rest) {
+				break
+			}
+			if commonShare*float64(t.df) > float64(r.n) && t.worth < terms[0].worth*minorShare {
+				rest -= t.worth * typicalShare
+				continue
+			}
 		}
 		if err := r.addPostings(b, t); err != nil {
 			return nil, err
 		}
 		rest -= t.worth * typicalShare
 	}
-	for _, ref := range b.names.find(r.q.hash) {
-		if ord := c.ordinal[ref.doc]; ord >= 0 && r.scope.contains(uint32(ord)) {
-			set.out = append(set.out, uint32(ord))
-			set.score[ref.doc] = 0
-		}
+	for _, n := range set.choose(b, rest) {
+		set.out = append(set.out, uint32(c.ordinal[b.place[n]]))
 	}
-	for _, d := range set.choose(rest) {
-		set.out = append(set.out, uint32(c.ordinal[d]))
+	for _, ref := range b.names.find(r.q.hash) {
+		if ord := c.ordinal[ref.doc]; ord >= 0 && r.scope.contains(uint32(ord)) && !slices.Contains(set.out, uint32(ord)) {
+			set.out = append(set.out, uint32(ord))
+		}
 	}
 	return set.out, nil
 }
@@ -94,12 +105,16 @@ func (r *run) addPostings(b *base, t candidateTerm) error {
 			}
 			return err
 		}
-		d := b.place[doc.ID.Value()]
-		if ord := ordinal[d]; ord < 0 || !r.scope.contains(uint32(ord)) {
-			continue
-		}
-		if set.score[d] == 0 {
+		d := uint32(doc.ID.Value())
+		if set.score[d] <= 0 {
+			if set.score[d] == struck {
+				continue
+			}
 			set.touched = append(set.touched, d)
+			if ord := ordinal[b.place[d]]; ord < 0 || !r.scope.contains(uint32(ord)) {
+				set.score[d] = struck
+				continue
+			}
 		}
 		f := float32(doc.Freq)
 		set.score[d] += t.worth * f / (f + saturation)
@@ -142,7 +157,7 @@ func (s *candidateSet) floor() float32 {
 
 // choose returns the documents that may be among the best when rest can still be added to any score. Of more than
 // twice maxCandidates it keeps the best, equal ones by place.
-func (s *candidateSet) choose(rest float32) []uint32 {
+func (s *candidateSet) choose(b *base, rest float32) []uint32 {
 	floor := s.floor() - max(rest, 0)
 	s.touched = slices.DeleteFunc(s.touched, func(d uint32) bool {
 		if s.score[d] > 0 && s.score[d] >= floor {
@@ -152,7 +167,9 @@ func (s *candidateSet) choose(rest float32) []uint32 {
 		return true
 	})
 	if len(s.touched) > 2*maxCandidates {
-		slices.SortFunc(s.touched, func(a, b uint32) int { return cmp.Or(cmp.Compare(s.score[b], s.score[a]), cmp.Compare(a, b)) })
+		slices.SortFunc(s.touched, func(x, y uint32) int {
+			return cmp.Or(cmp.Compare(s.score[y], s.score[x]), cmp.Compare(b.place[x], b.place[y]))
+		})
 		return s.touched[:2*maxCandidates]
 	}
 	return s.touched
