@@ -147,7 +147,8 @@ func allowOrigin(w http.ResponseWriter, r *http.Request, origin string) bool {
 func (g *Gate) agent(r *http.Request) (*disclosure.Agent, error) {
 	header := r.Header.Get("Authorization")
 	if header == "" {
-		return g.agents.Local(peerUID(r))
+		uid, known := peerUID(r)
+		return g.agents.Local(uid, known && !forwarded(r))
 	}
 	scheme, token, _ := strings.Cut(header, " ")
 	token = strings.TrimSpace(token)
@@ -155,6 +156,12 @@ func (g *Gate) agent(r *http.Request) (*disclosure.Agent, error) {
 		return nil, tool.Errorf(tool.Unauthenticated, "send the agent's token as `Authorization: Bearer TOKEN`")
 	}
 	return g.agents.ByToken(token)
+}
+
+// forwarded reports whether a proxy passed the request on: then the program at the other end of the connection is not
+// the one that asks.
+func forwarded(r *http.Request) bool {
+	return r.Header.Get("Forwarded") != "" || r.Header.Get("X-Forwarded-For") != "" || r.Header.Get("Via") != ""
 }
 
 type agentKey struct{}

@@ -100,7 +100,8 @@ func (s *Server) InspectProvider(_ context.Context, req *adminpb.InspectProvider
 		for i := range offer.Tools {
 			d := &offer.Tools[i]
 			t := toolOf(d)
-			t.Condition, t.Reason = condition(offer, d.Name)
+			word, reason := condition(offer, d.Name)
+			t.Condition, t.Reason = word, valid(reason)
 			r.Tools = append(r.Tools, t)
 		}
 		return r, nil
@@ -121,10 +122,10 @@ func condition(o *provider.Offer, name tool.Name) (word, reason string) {
 func statusOf(p provider.Provider) *adminpb.ProviderStatus {
 	id, offer := p.Identity(), p.Offer()
 	return &adminpb.ProviderStatus{
-		Name: id.Name, Source: string(id.Source), State: string(offer.Status.State), Reason: offer.Status.Reason,
+		Name: id.Name, Source: string(id.Source), State: string(offer.Status.State), Reason: valid(offer.Status.Reason),
 		Since: timestamp(offer.Status.Since), LastSuccess: timestamp(offer.Status.LastSuccess),
 		Restarts: int32(offer.Status.Restarts), Pid: int32(offer.Status.PID), Tools: int32(len(offer.Tools)),
-		Unmet: offer.Unmet, Refused: offer.Refused,
+		Unmet: validAll(offer.Unmet), Refused: validAll(offer.Refused),
 	}
 }
 
@@ -138,6 +139,18 @@ func timestamp(t time.Time) *timestamppb.Timestamp {
 func toolOf(d *tool.Definition) *adminpb.Tool {
 	return &adminpb.Tool{
 		Name: d.Name, Source: string(d.Source), SourceName: d.SourceName, Toolset: d.Toolset,
-		Coldness: string(d.Coldness), Description: d.Description,
+		Coldness: string(d.Coldness), Description: valid(d.Description),
 	}
+}
+
+// valid makes a text one that protobuf takes: reasons may quote what a process wrote, and one wrong byte would cost the
+// whole answer.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+func validAll(m map[tool.Name]string) map[string]string {
+	out := make(map[string]string, len(m))
+	for k, v := range m {
+		out[valid(k)] = valid(v)
+	}
+	return out
 }

@@ -36,9 +36,9 @@ func (s *Server) ListTools(_ context.Context, req *adminpb.ListToolsRequest) (*a
 		t := toolOf(e.Definition)
 		t.Deferred, t.Tokens = shown.Deferred(e.Definition.Name), int32(e.Tokens())
 		state := e.State()
-		t.Condition, t.Reason = string(state.Condition), state.Reason
+		t.Condition, t.Reason = string(state.Condition), valid(state.Reason)
 		if err != nil && state.Condition == catalog.Available {
-			t.Condition, t.Reason = "excluded", tool.AsError(err).Message
+			t.Condition, t.Reason = "excluded", valid(tool.AsError(err).Message)
 		}
 		r.Tools = append(r.Tools, t)
 	}
@@ -149,7 +149,7 @@ type eventStream struct {
 }
 
 func (e *eventStream) progress(p tool.Progress) {
-	e.tell(&adminpb.CallEvent{Event: &adminpb.CallEvent_Progress{Progress: &adminpb.Progress{Done: p.Done, Total: p.Total, Note: p.Note}}})
+	e.tell(&adminpb.CallEvent{Event: &adminpb.CallEvent_Progress{Progress: &adminpb.Progress{Done: p.Done, Total: p.Total, Note: valid(p.Note)}}})
 }
 
 func (e *eventStream) log(l tool.LogRecord) {

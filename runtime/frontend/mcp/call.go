@@ -44,6 +44,7 @@ func (a *agentServer) dispatch(ctx context.Context, _ *sdk.CallToolRequest) (*sd
 		return nil, errors.New("a call that did not come through the middleware")
 	}
 	reach := newReach(a, s.req, ctx)
+	defer reach.close()
 	if reach.roundTrips() {
 		result, question := a.owner.parked.serve(ctx, a, reach)
 		if question != nil {

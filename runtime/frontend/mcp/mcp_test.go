@@ -335,6 +335,7 @@ func TestGate(t *testing.T) {
 		"localhost is the server":                         {map[string]string{"Host": "localhost:7433", "Origin": "http://localhost:7433"}, 200},
 		"a token that nobody has":                         {map[string]string{"Authorization": "Bearer nobody"}, 401},
 		"another scheme":                                  {map[string]string{"Authorization": "Basic xyz"}, 401},
+		"no token, and a proxy in between":                {map[string]string{"Authorization": "", "X-Forwarded-For": "192.0.2.1"}, 401},
 		"no token, but a program of the daemon's own uid": {map[string]string{"Authorization": ""}, 200},
 	}
 	e := serve(t)
@@ -654,5 +655,63 @@ func TestABrokenStreamIsTakenUp(t *testing.T) {
 			t.Errorf("HTTP %d: %s", again.StatusCode, got)
 		}
 		return
+	}
+}
+
+// A client of the newer protocol repeats annotated arguments in headers, and both must agree (SEP-2243). An annotation that
+// is wrong costs the annotation, not the daemon.
+func TestHeaderAnnotations(t *testing.T) {
+	annotated := func(name, property string) providertest.Tool {
+		e := core(providertest.Echo(name))
+		e.InputSchema = json.RawMessage(`{"type":"object","properties":{"region":` + property + `}}`)
+		return e
+	}
+	e := serve(t, providertest.New("cloud",
+		annotated("cloud_list", `{"type":"string","x-mcp-header":"Region"}`),
+		annotated("cloud_bad", `{"type":"array","x-mcp-header":"Region"}`),
+	))
+	request := func(name, header string) *http.Response {
+		return e.post(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"`+newer+`","io.modelcontextprotocol/clientCapabilities":{}},"name":"`+name+`","arguments":{"region":"eu"}}}`, map[string]string{
+			"Mcp-Protocol-Version": newer, "Mcp-Method": "tools/call", "Mcp-Name": name, "Mcp-Param-Region": header,
+		})
+	}
+	if resp := request("cloud_list", "eu"); resp.StatusCode != 200 {
+		t.Errorf("header and body agree: HTTP %d", resp.StatusCode)
+	}
+	if resp := request("cloud_list", "us"); resp.StatusCode != 400 {
+		t.Errorf("they differ: HTTP %d", resp.StatusCode)
+	}
+	if resp := request("cloud_bad", "us"); resp.StatusCode != 200 {
+		t.Errorf("a wrong annotation: HTTP %d", resp.StatusCode)
+	}
+}
+
+func TestNothingIsToldAfterTheAnswer(t *testing.T) {
+	hosts := make(chan *provider.Host, 1)
+	e := serve(t, providertest.New("jobs", providertest.Tool{
+		Definition: tool.Definition{Name: "jobs_run"},
+		Handler: func(_ context.Context, req *provider.Request) (*tool.Result, error) {
+			hosts <- req.Host
+			return tool.TextResult("done"), nil
+		},
+	}))
+	conn := stream(t, e)
+	lines := bufio.NewReader(conn)
+	send := func(line string) {
+		if _, err := io.WriteString(conn, line+"\n"); err != nil {
+			t.Error(err)
+		}
+	}
+	var m struct{ ID int }
+	go send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`)
+	readLine(t, lines, &m)
+	go send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"jobs_run","_meta":{"progressToken":"p"}}}`)
+	readLine(t, lines, &m)
+	host := <-hosts
+	host.Progress(tool.Progress{Done: 1})
+	host.Log(tool.LogRecord{Level: "error", Data: json.RawMessage(`"late"`)})
+	go send(`{"jsonrpc":"2.0","id":3,"method":"ping"}`)
+	if readLine(t, lines, &m); m.ID != 3 {
+		t.Errorf("got %+v", m)
 	}
 }

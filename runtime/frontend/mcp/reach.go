@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -20,6 +21,9 @@ type reach struct {
 	token any // the request's progress token; nil if it wants no progress
 	caps  *sdk.ClientCapabilities
 	log   *slog.Logger
+
+	telling sync.RWMutex // held for reading while something is told
+	over    bool         // the request is about to be answered: nothing may follow that
 }
 
 func newReach(a *agentServer, req *sdk.CallToolRequest, ctx context.Context) *reach {
@@ -57,8 +61,17 @@ func (r *reach) host() *provider.Host {
 	return h
 }
 
+// close ends the telling. It waits for what is being told.
+func (r *reach) close() {
+	r.telling.Lock()
+	defer r.telling.Unlock()
+	r.over = true
+}
+
 func (r *reach) sendProgress(p tool.Progress) {
-	if r.token == nil {
+	r.telling.RLock()
+	defer r.telling.RUnlock()
+	if r.token == nil || r.over {
 		return
 	}
 	err := r.req.Session.NotifyProgress(r.ctx, &sdk.ProgressNotificationParams{ProgressToken: r.token, Progress: p.Done, Total: p.Total, Message: p.Note})
@@ -68,6 +81,11 @@ func (r *reach) sendProgress(p tool.Progress) {
 }
 
 func (r *reach) sendLog(l tool.LogRecord) {
+	r.telling.RLock()
+	defer r.telling.RUnlock()
+	if r.over {
+		return
+	}
 	err := r.req.Session.Log(r.ctx, &sdk.LoggingMessageParams{Level: sdk.LoggingLevel(l.Level), Logger: l.Logger, Data: l.Data})
 	if err != nil {
 		r.log.Debug("a log line was not delivered", "session", r.req.Session.ID(), "error", err)

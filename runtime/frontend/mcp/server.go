@@ -165,6 +165,7 @@ func (s *Server) server(agent *disclosure.Agent) *agentServer {
 		a = newAgentServer(s, agent)
 		s.agents[agent.Name] = a
 	}
+	a.agent.Store(agent) // who was just let in is as the configuration has it now
 	return a
 }
 
