@@ -17,8 +17,9 @@ const (
 	// flakeGrace is how long after its last success a failing check is taken for a flake: checks that ask a remote
 	// service fail now and then, and tools must not come and go with them.
 	flakeGrace = 60 * time.Second
-	// checkTimeout bounds one check.
-	checkTimeout = 5 * time.Second
+	// checkTimeout bounds one check, startCheckTimeout that of all tools during a start, which a call may wait for.
+	checkTimeout      = 5 * time.Second
+	startCheckTimeout = time.Second
 )
 
 // verdicts are the answers of availability checks, by the plugin's own names.

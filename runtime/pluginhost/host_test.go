@@ -193,8 +193,3 @@ func processes(text string) (pids []int) {
 	}
 	return pids
 }
-
-func contextWithTimeout(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
-	t.Helper()
-	return context.WithTimeout(t.Context(), d)
-}

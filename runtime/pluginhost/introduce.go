@@ -45,7 +45,9 @@ func (p *Provider) introduce(ctx context.Context, i *instance) error {
 	}
 	known := &knowledge{digest: i.digest, describe: d, tools: list}
 	p.learn(known)
-	p.checkAll(ctx, i)
+	check, cancel := context.WithTimeout(ctx, startCheckTimeout)
+	defer cancel()
+	p.checkAll(check, i)
 	p.remember(known)
 	return nil
 }

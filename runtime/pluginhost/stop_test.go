@@ -1,6 +1,8 @@
 package pluginhost_test
 
 import (
+	"cmp"
+	"context"
 	"os"
 	"runtime"
 	"strconv"
@@ -11,9 +13,39 @@ import (
 	"github.com/hermesd/hermesd/runtime/provider"
 )
 
-// slack is what a stop may take beyond its grace. The bound is 50 ms; on a machine that runs other tests at the same time
-// the scheduler alone may take as long again.
-const slack = 50*time.Millisecond + 100*time.Millisecond
+// slack is what a stop may take beyond its grace.
+const slack = 50 * time.Millisecond
+
+// stopAfter starts a plugin, calls a tool unless it is "", and returns how long the stop took. Nothing may be left.
+func stopAfter(t *testing.T, o *pluginhost.Options, call string) time.Duration {
+	t.Helper()
+	mark := t.TempDir()
+	o.Env[markEnv] = mark
+	h := start(t, o)
+	h.ready()
+	if call != "" {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := h.Invoke(ctx, h.request(call, `{}`)); err != nil {
+			t.Log(err)
+		}
+	}
+	begin := time.Now()
+	h.stop()
+	took := time.Since(begin)
+	if h.Offer().Status.State != provider.Stopped {
+		t.Errorf("state %s", h.Offer().Status.State)
+	}
+	if o.Isolation != pluginhost.IsolationNone {
+		eventually(t, 200*time.Millisecond, "nothing is left", func() bool { return len(processes(mark)) == 0 })
+	}
+	for _, pid := range processes(mark) { // what left the group without a shim to catch it
+		if err := kill(pid); err != nil {
+			t.Log(err)
+		}
+	}
+	return took
+}
 
 func TestStopIsBoundedHoweverThePluginMisbehaves(t *testing.T) {
 	const grace = 400 * time.Millisecond
@@ -48,39 +80,16 @@ func TestStopIsBoundedHoweverThePluginMisbehaves(t *testing.T) {
 			for name, tt := range tests {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
-					o := options(t, tt.modes...)
-					o.StopGrace, o.Isolation = grace, isolation
-					o.Env[markEnv] = t.TempDir()
-					h := start(t, o)
-					h.ready()
-					if tt.call != "" {
-						ctx, cancel := contextWithTimeout(t, 100*time.Millisecond)
-						defer cancel()
-						if _, err := h.Invoke(ctx, h.request(tt.call, `{}`)); err != nil {
-							t.Log(err)
+					bound := cmp.Or(tt.most, grace) + slack
+					var took time.Duration
+					for range 3 { // the bound is the host's; a busy machine may be late, but not every time
+						o := options(t, tt.modes...)
+						o.StopGrace, o.Isolation = grace, isolation
+						if took = stopAfter(t, o, tt.call); took <= bound {
+							return
 						}
 					}
-					begin := time.Now()
-					h.stop()
-					most := tt.most
-					if most == 0 {
-						most = grace
-					}
-					if took := time.Since(begin); took > most+slack {
-						t.Errorf("took %v, want at most %v", took, most+slack)
-					}
-					if h.Offer().Status.State != provider.Stopped {
-						t.Errorf("state %s", h.Offer().Status.State)
-					}
-					if isolation == pluginhost.IsolationDefault {
-						eventually(t, 200*time.Millisecond, "nothing is left", func() bool { return len(processes(o.Env[markEnv])) == 0 })
-					} else {
-						for _, pid := range processes(o.Env[markEnv]) { // what left the group without a shim to catch it
-							if err := kill(pid); err != nil {
-								t.Log(err)
-							}
-						}
-					}
+					t.Errorf("took %v, want at most %v", took, bound)
 				})
 			}
 		})
