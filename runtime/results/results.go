@@ -155,14 +155,20 @@ func (s *Store) keep(agent, session, document string) (string, error) {
 	}
 	k := &kept{id: strings.ToLower(rand.Text()), agent: agent, session: session, bytes: size, chars: utf8.RuneCountInString(document), used: time.Now()}
 	s.reserve(k)
-	if err := write(s.path(k.id), document); err != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if e, ok := s.kept[k.id]; ok {
+	err := write(s.path(k.id), document)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, ok := s.kept[k.id]
+	switch {
+	case err != nil:
+		s.log.Error("a result could not be kept", "error", err)
+		if ok {
 			s.remove(e)
 		}
-		s.log.Error("a result could not be kept", "error", err)
 		return "", errors.New("the disk of the daemon refused it")
+	case !ok: // its session ended, or others took the room, while it was being written
+		s.unlink(k.id)
+		return "", errors.New("there was no room for it any more")
 	}
 	return k.id, nil
 }
@@ -192,7 +198,11 @@ func (s *Store) remove(e *list.Element) {
 	k := s.age.Remove(e).(*kept)
 	delete(s.kept, k.id)
 	s.size -= k.bytes
-	if err := os.Remove(s.path(k.id)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	s.unlink(k.id)
+}
+
+func (s *Store) unlink(id string) {
+	if err := os.Remove(s.path(id)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		s.log.Warn("a kept result could not be removed", "error", err)
 	}
 }
