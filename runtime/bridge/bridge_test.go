@@ -73,11 +73,11 @@ func TestASearchTellsOnlyOfWhatTheViewHolds(t *testing.T) {
 		Results []struct{ Matches []string }
 		Tools   map[string]any
 	}
-	if err := json.Unmarshal(result.Structured, &answer); err != nil {
+	if err := json.Unmarshal([]byte(result.Text()), &answer); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff([]string{"mcp__kb__search"}, answer.Results[0].Matches); d != "" || len(answer.Tools) != 1 {
-		t.Errorf("%s", result.Structured)
+		t.Errorf("%s", result.Text())
 	}
 }
 
@@ -113,7 +113,7 @@ func TestASearchAnswerIsBounded(t *testing.T) {
 			Required    []string
 		}
 	}
-	if err := json.Unmarshal(result.Structured, &answer); err != nil {
+	if err := json.Unmarshal([]byte(result.Text()), &answer); err != nil {
 		t.Fatal(err)
 	}
 	hit := answer.Tools["long"]
@@ -143,7 +143,7 @@ func TestNoSlotIsLostWhenThePipelineLosesOne(t *testing.T) {
 		`{"index":1,"name":"mcp__kb__refresh","error":{"code":"internal","message":"mcp__kb__refresh got no answer inside hermesd; it may have run, so look before you repeat it"}},` +
 		`{"index":2,"name":"web_get","error":{"code":"internal","message":"web_get got no answer inside hermesd; it may have run, so look before you repeat it"}}],` +
 		`"success_count":1,"error_count":2,"total_count":3}`
-	if d := cmp.Diff(want, string(result.Structured)); d != "" {
+	if d := cmp.Diff(want, result.Text()); d != "" {
 		t.Error(d)
 	}
 }

@@ -42,17 +42,17 @@ func (e *itemError) MarshalJSON() ([]byte, error) {
 		if b.Len() > 1 {
 			b.WriteByte(',')
 		}
-		name, err := tool.JSONResult(key)
+		name, err := tool.JSON(key)
 		if err != nil {
 			return err
 		}
-		raw, err := tool.JSONResult(value)
+		raw, err := tool.JSON(value)
 		if err != nil {
 			return err
 		}
-		b.Write(name.Structured)
+		b.Write(name)
 		b.WriteByte(':')
-		b.Write(raw.Structured)
+		b.Write(raw)
 		return nil
 	}
 	if err := write("code", e.code); err != nil {
@@ -102,16 +102,16 @@ func withCoerced(meta json.RawMessage, changes any) json.RawMessage {
 	if keys == nil {
 		keys = map[string]json.RawMessage{}
 	}
-	told, err := tool.JSONResult(changes)
+	told, err := tool.JSON(changes)
 	if err != nil {
 		return meta
 	}
-	keys[coercedKey] = told.Structured
-	whole, err := tool.JSONResult(keys)
+	keys[coercedKey] = told
+	whole, err := tool.JSON(keys)
 	if err != nil {
 		return meta
 	}
-	return whole.Structured
+	return whole
 }
 
 // envelope is the answer to a batch: one text block with a slot for each entry, then every block of the entries' results
@@ -179,9 +179,9 @@ func response(r *tool.Result) json.RawMessage {
 	if len(r.Structured) > 0 && json.Valid(r.Structured) {
 		return r.Structured
 	}
-	text, err := tool.JSONResult(r.Text())
+	text, err := tool.JSON(r.Text())
 	if err != nil {
 		return json.RawMessage(`""`)
 	}
-	return text.Structured
+	return text
 }

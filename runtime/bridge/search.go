@@ -180,11 +180,12 @@ func (g *searchGroup) explain(v *catalog.View, weak bool) {
 	}
 }
 
-// encode makes the result of a bridge tool: compact JSON as text, and the same as structured content.
+// encode makes the result of a bridge tool: compact JSON as text. It is not repeated as structured content, which some
+// clients would give the model beside the text.
 func encode(answer any) (*tool.Result, error) {
-	result, err := tool.JSONResult(answer)
+	raw, err := tool.JSON(answer)
 	if err != nil {
 		return nil, tool.Errorf(tool.Internal, "the answer could not be written; tell the operator").WithDetail("%v", err)
 	}
-	return result, nil
+	return tool.TextResult(string(raw)), nil
 }

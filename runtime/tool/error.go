@@ -81,7 +81,7 @@ func (e *Error) MarshalJSON() ([]byte, error) {
 	if e.Retryable {
 		o["retryable"] = true
 	}
-	return marshal(o)
+	return JSON(o)
 }
 
 // Result is the error as agents get it: one text block with its JSON, marked as an error.
@@ -90,7 +90,7 @@ func (e *Error) Result() *Result {
 }
 
 func encodeError(e *Error) Content {
-	raw, err := marshal(e)
+	raw, err := JSON(e)
 	if err != nil { // an Extra value that cannot be marshalled: the message alone
 		return Text(e.Message)
 	}

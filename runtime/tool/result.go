@@ -34,14 +34,15 @@ func media(kind, mimeType string, data []byte) Content {
 
 // encode marshals a value that cannot fail to marshal, without HTML escapes: agents read these bytes.
 func encode(v any) Content {
-	raw, err := marshal(v)
+	raw, err := JSON(v)
 	if err != nil {
 		panic("tool: content of plain strings and bytes did not marshal: " + err.Error())
 	}
 	return Content(raw)
 }
 
-func marshal(v any) ([]byte, error) {
+// JSON is compact JSON for agents to read: without HTML escapes.
+func JSON(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -86,7 +87,7 @@ func TextResult(s string) *Result { return &Result{Content: []Content{Text(s)}} 
 
 // JSONResult is a result whose text is the compact JSON of v, with the same value as structured content.
 func JSONResult(v any) (*Result, error) {
-	raw, err := marshal(v)
+	raw, err := JSON(v)
 	if err != nil {
 		return nil, err
 	}
