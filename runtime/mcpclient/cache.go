@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"unicode/utf8"
 )
 
 // cacheFormat is the version of the file's layout.
@@ -75,7 +76,7 @@ func readCache(data []byte) ([]json.RawMessage, error) {
 	if len(data) > maxListBytes {
 		return nil, fmt.Errorf("the file has more than %d bytes", maxListBytes)
 	}
-	if !json.Valid(data) {
+	if !json.Valid(data) || !utf8.Valid(data) {
 		return nil, errors.New("the file is not JSON")
 	}
 	format := ""

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hermesd/hermesd/runtime/mcpclient"
@@ -21,7 +22,7 @@ func FuzzMembers(f *testing.F) {
 		object := mcpclient.Members(raw, func(key string, value json.RawMessage) { got[key] = string(value) })
 		var list []string
 		array := mcpclient.Elements(raw, func(value json.RawMessage) { list = append(list, string(value)) })
-		if !json.Valid(raw) {
+		if !json.Valid(raw) || !utf8.Valid(raw) {
 			return // no promise but to come back
 		}
 		var want map[string]json.RawMessage

@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
 	"net/http/httptrace"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,14 +17,10 @@ import (
 )
 
 const (
-	// dialTimeout bounds making a TCP and TLS connection.
-	dialTimeout = 10 * time.Second
 	// deleteTime bounds telling a server that its session is no longer needed.
 	deleteTime = 2 * time.Second
 	// maxErrorBody is how much of the body of an HTTP error is read.
 	maxErrorBody = 64 << 10
-	// maxRedirects bounds following redirects on the same host.
-	maxRedirects = 5
 	// Streams that broke are resumed after resumeMin, doubling to resumeMax, unless the server names a time.
 	resumeMin, resumeMax = time.Second, 30 * time.Second
 	// maxResumes bounds resuming the stream of one call when nothing new comes.
@@ -37,60 +31,6 @@ const (
 
 // errSessionGone is a session that the server has forgotten: it answers 404, and nothing was run.
 var errSessionGone = errors.New("the server no longer knows the session")
-
-// statusError is an HTTP answer other than success.
-type statusError struct {
-	status int
-	text   string
-}
-
-func (e *statusError) Error() string {
-	s := fmt.Sprintf("the server answered HTTP %d %s", e.status, http.StatusText(e.status))
-	switch {
-	case e.status == http.StatusUnauthorized || e.status == http.StatusForbidden:
-		s += "; give the block's headers a valid Authorization"
-	case e.status >= 300 && e.status < 400:
-		s += "; set url to where it redirects"
-	}
-	if e.text != "" {
-		s += ": " + e.text
-	}
-	return s
-}
-
-// refused reports whether the status says that the request was not handled.
-func (e *statusError) refused() bool {
-	return e.status < 500 || e.status == http.StatusServiceUnavailable
-}
-
-// httpClient makes the client for one server: it never follows a redirect to another scheme, host or port, so that the
-// operator's headers reach the configured server alone.
-func httpClient(base string) (*http.Client, error) {
-	u, err := url.Parse(base)
-	if err != nil {
-		return nil, err
-	}
-	return &http.Client{
-		Transport: &http.Transport{
-			Proxy:                 http.ProxyFromEnvironment,
-			DialContext:           (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
-			TLSHandshakeTimeout:   dialTimeout,
-			ForceAttemptHTTP2:     true,
-			MaxIdleConns:          64,
-			MaxIdleConnsPerHost:   64,
-			IdleConnTimeout:       90 * time.Second,
-			ExpectContinueTimeout: time.Second,
-		},
-		CheckRedirect: func(req *http.Request, via []*http.Request) error {
-			if !sameOrigin(req.URL, u) || req.Method != via[0].Method || len(via) > maxRedirects {
-				return http.ErrUseLastResponse
-			}
-			return nil
-		},
-	}, nil
-}
-
-func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
 
 // streamable carries messages over streamable HTTP (MCP 2025-03-26 and later): each message is a POST, whose answer is JSON
 // or a stream of events; a GET stream brings what belongs to no request. What comes on the stream of a call belongs to that

@@ -52,6 +52,7 @@ func TestServersOverHTTP(t *testing.T) {
 		"only HTTP with SSE":                 mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return newSDKServer(legacyOnly) }, nil),
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := start(t, mcpclient.Options{URL: serve(t, h).URL, Parallel: true})
 			o := r.ready()
 			if len(o.Tools) != 5 {

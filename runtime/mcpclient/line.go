@@ -1,26 +1,23 @@
 package mcpclient
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // firstCallID is where the numbers of our own requests start. The SDK counts its few requests from 1 on the same line; both
 // stay below 2^31, which every server can hold.
 const firstCallID = 1 << 30
-
-// methodDiscover begins a session of protocol 2026-07-28; an older server refuses it.
-const methodDiscover = "server/discover"
 
 // errStopped ends a line that the daemon itself closed.
 var errStopped = errors.New("the connection was closed by hermesd")
@@ -127,6 +124,9 @@ func (l *line) goWork(f func()) bool {
 // receive takes one message from the server, or a batch. data becomes the line's own. origin is the call on whose stream
 // the message came, where the transport can tell. It reports whether it was an answer.
 func (l *line) receive(data []byte, origin *call) (answer bool) {
+	if !utf8.Valid(data) { // RFC 8259 wants it; whoever reads on may rely on it
+		data = bytes.ToValidUTF8(data, []byte("\uFFFD"))
+	}
 	if !json.Valid(data) {
 		l.noise.log(slog.LevelWarn, "the server sent a line that is not JSON", "line", bounded(string(data), 200))
 		return false
@@ -259,54 +259,7 @@ func (l *line) lost(f *frame, sent bool, cause error) {
 	}
 }
 
-// Read, Write, Close and SessionID make the line the SDK's connection.
-
-// Read implements [mcp.Connection].
-func (l *line) Read(ctx context.Context) (jsonrpc.Message, error) {
-	select {
-	case m := <-l.up:
-		return m, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-l.done():
-		return nil, l.err()
-	}
-}
-
-// Write implements [mcp.Connection].
-func (l *line) Write(ctx context.Context, m jsonrpc.Message) error {
-	data, err := jsonrpc.EncodeMessage(m)
-	if err != nil {
-		return fmt.Errorf("encoding a message for the server: %w", err)
-	}
-	f := &frame{data: data}
-	if r, ok := m.(*jsonrpc.Request); ok {
-		f.method, f.id, f.version = r.Method, r.ID, metaVersion(r.Params)
-	}
-	if f.method == methodDiscover {
-		// Some servers of older protocols answer nothing before initialize. Without an answer the SDK goes on to that.
-		time.AfterFunc(l.patience, func() {
-			l.push(&jsonrpc.Response{ID: f.id, Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "not answered"}})
-		})
-	}
-	_, err = l.send(ctx, f)
-	return err
-}
-
-// metaVersion reads the protocol version that requests of 2026-07-28 carry in their _meta; "" if there is none.
-func metaVersion(params json.RawMessage) (version string) {
-	members(params, func(key string, value json.RawMessage) {
-		if key == "_meta" {
-			members(value, func(key string, value json.RawMessage) {
-				if key == mcp.MetaKeyProtocolVersion {
-					version = decodeString(value)
-				}
-			})
-		}
-	})
-	return version
-}
-
+// send gives a message to the carrier, unless the line has ended.
 func (l *line) send(ctx context.Context, f *frame) (sent bool, err error) {
 	select {
 	case <-l.done():
@@ -315,15 +268,6 @@ func (l *line) send(ctx context.Context, f *frame) (sent bool, err error) {
 	}
 	return l.carrier.send(ctx, f)
 }
-
-// Close implements [mcp.Connection].
-func (l *line) Close() error {
-	l.fail(errStopped)
-	return nil
-}
-
-// SessionID implements [mcp.Connection].
-func (l *line) SessionID() string { return "" }
 
 // brokenError is a fault of the connection during an exchange.
 type brokenError struct {

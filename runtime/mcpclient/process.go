@@ -1,0 +1,113 @@
+package mcpclient
+
+import (
+	"bufio"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/hermesd/hermesd/internal/procgroup"
+)
+
+const (
+	// exitPatience is how long a process whose output has ended may take to exit by itself, so that errors can name how it
+	// did, before it is stopped.
+	exitPatience = 500 * time.Millisecond
+	// stderrTail is how many lines of standard error an error text may quote.
+	stderrTail = 5
+	// maxStderrLine bounds one line of standard error in the log.
+	maxStderrLine = 4 << 10
+)
+
+// spawn starts the server's process in a group of its own.
+func (s *session) spawn() error {
+	o := s.p.opts
+	env := procgroup.Environment(o.PassEnv, o.Env, os.LookupEnv)
+	path, err := lookPath(o.Command[0], env)
+	if err != nil {
+		return err
+	}
+	s.process, err = procgroup.Start(&procgroup.Command{
+		Path: path, Args: o.Command[1:], Dir: o.Dir, Env: env, WantStdin: true, Contain: true,
+	})
+	if err != nil {
+		return fmt.Errorf("starting %s: %w", o.Command[0], err)
+	}
+	s.stderr = procgroup.Tail(stderrTail)
+	s.loops.Go(s.drainStderr)
+	s.line.carrier = newStdio(s.line, s.process.Stdin(), s.process.Stdout(), o.MaxMessageBytes)
+	return nil
+}
+
+// lookPath finds a program as the server's environment sees it.
+func lookPath(program string, env []string) (string, error) {
+	if strings.ContainsRune(program, os.PathSeparator) {
+		return program, nil
+	}
+	var dirs string
+	for _, e := range env {
+		if value, ok := strings.CutPrefix(e, "PATH="); ok {
+			dirs = value
+		}
+	}
+	for _, dir := range strings.Split(dirs, string(os.PathListSeparator)) {
+		if dir == "" {
+			continue
+		}
+		if path, err := exec.LookPath(dir + string(os.PathSeparator) + program); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("command %q was not found in PATH (%s); install it, or give its full path", program, dirs)
+}
+
+// drainStderr passes the server's standard error to the log.
+func (s *session) drainStderr() {
+	noise := newLimiter(s.p.log)
+	r := bufio.NewReader(s.process.Stderr())
+	for {
+		text, over, err := readLine(r, maxStderrLine)
+		if over != nil {
+			text = over[:min(len(over), keptEnd)]
+		}
+		if len(text) > 0 {
+			if _, err := s.stderr.Write(append(text, '\n')); err == nil {
+				noise.log(slog.LevelInfo, "server wrote to standard error", "line", string(text))
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// awaitExit waits a little for the process to end by itself.
+func (s *session) awaitExit() {
+	select {
+	case <-s.process.Done():
+	case <-time.After(exitPatience):
+	}
+}
+
+// explain adds to an error how the process ended and what it wrote, if it did.
+func (s *session) explain(err error) error {
+	if s.process == nil {
+		return err
+	}
+	if s.line.ctx.Err() != nil {
+		s.awaitExit()
+	}
+	text := ""
+	if lines := s.stderr.Lines(); len(lines) > 0 {
+		text = "; it wrote: " + strings.Join(lines, " | ")
+	}
+	select {
+	case <-s.process.Done():
+		return fmt.Errorf("%w (%s%s)", err, s.process.ExitState(), text)
+	default:
+		return fmt.Errorf("%w%s", err, text)
+	}
+}
