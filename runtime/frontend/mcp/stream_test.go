@@ -161,27 +161,3 @@ func TestEverythingThatWasAskedIsAnsweredAfterTheLastMessage(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func FuzzStream(f *testing.F) {
-	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"))
-	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"notes_read"}}` + "\n{}\n[[]]\n"))
-	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":null}` + "\r\n\x00"))
-	f.Add([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}` + "\n"))
-	f.Fuzz(func(t *testing.T, in []byte) {
-		e := serve(t, providertest.New("notes", providertest.Echo("notes_read")))
-		out, writer := io.Pipe()
-		drained := make(chan struct{})
-		go func() {
-			defer close(drained)
-			for r := bufio.NewScanner(out); r.Scan(); {
-				if !json.Valid(r.Bytes()) {
-					t.Errorf("sent %q", r.Text())
-				}
-			}
-		}()
-		if err := e.server.ServeStream(context.Background(), e.Agent("desk"), halves{strings.NewReader(string(in)), writer}); err != nil {
-			t.Error(err)
-		}
-		<-drained
-	})
-}
