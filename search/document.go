@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Document is one tool as search sees it.
@@ -77,19 +78,38 @@ func (p packed) inc(field int) packed {
 	return p + 1<<packedShift[field]
 }
 
-// digest identifies the content of a document, across restarts too.
-func (d *Document) digest() uint64 {
-	buf := make([]byte, 0, 512)
-	for _, s := range [...]string{d.Name, d.OwnName, d.Source, d.Description, string(d.Parameters)} {
+// digest identifies the content of a document, across restarts too. It uses buf and returns it for the next one.
+func (d *Document) digest(buf []byte) (uint64, []byte) {
+	buf = buf[:0]
+	for _, s := range [...]string{d.Name, d.OwnName, d.Source, d.Description} {
 		buf = binary.AppendUvarint(buf, uint64(len(s)))
 		buf = append(buf, s...)
 	}
+	buf = binary.AppendUvarint(buf, uint64(len(d.Parameters)))
+	buf = append(buf, d.Parameters...)
 	for _, k := range d.Keywords {
 		buf = binary.AppendUvarint(buf, uint64(len(k)))
 		buf = append(buf, k...)
 	}
 	sum := sha256.Sum256(buf)
-	return binary.BigEndian.Uint64(sum[:])
+	return binary.BigEndian.Uint64(sum[:]), buf
+}
+
+// digests computes the digests of all documents, on two processors.
+func digests(docs []Document) []uint64 {
+	out := make([]uint64, len(docs))
+	half := len(docs) / 2
+	hash := func(from, to int) {
+		var buf []byte
+		for i := from; i < to; i++ {
+			out[i], buf = docs[i].digest(buf)
+		}
+	}
+	var other sync.WaitGroup
+	other.Go(func() { hash(0, half) })
+	hash(half, len(docs))
+	other.Wait()
+	return out
 }
 
 // ownName returns the part of a full name that the provider chose, and the part before it.
@@ -158,9 +178,9 @@ func (p *preparer) add(field int, text string) {
 }
 
 // prepare makes the entry of a document. The entry keeps the document's strings but not its schema.
-func (p *preparer) prepare(d *Document) *entry {
+func (p *preparer) prepare(d *Document, hash uint64) *entry {
 	own, prefix := d.ownName()
-	e := &entry{name: d.Name, own: own, source: d.Source, description: d.Description, hash: d.digest()}
+	e := &entry{name: d.Name, own: own, source: d.Source, description: d.Description, hash: hash}
 	p.entry = e
 	clear(p.freq)
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -87,6 +88,9 @@ func (e *Engine) Update(docs []Document) {
 	if e.closed {
 		return
 	}
+	var hashes []uint64
+	var hashing sync.WaitGroup
+	hashing.Go(func() { hashes = digests(docs) })
 	old := e.current.Load()
 	if len(old.docs) == 0 && old.base == nil && e.onDisk(len(docs)) {
 		if b := e.reopen(e.opts.Dir); b != nil {
@@ -98,7 +102,8 @@ func (e *Engine) Update(docs []Document) {
 		e.closeBase(old.base)
 		old = &Corpus{vocab: newVocabulary()}
 	}
-	entries, vocab := e.prepare(docs, old)
+	hashing.Wait()
+	entries, vocab := e.prepare(docs, hashes, old)
 	if len(old.docs) == 0 {
 		e.terms = vocab.size()
 	}
@@ -107,12 +112,17 @@ func (e *Engine) Update(docs []Document) {
 }
 
 // prepare makes the entries of the documents, in the order of their names. Those of old documents are kept.
-func (e *Engine) prepare(docs []Document, old *Corpus) ([]*entry, *vocabulary) {
+func (e *Engine) prepare(docs []Document, hashes []uint64, old *Corpus) ([]*entry, *vocabulary) {
 	order := make([]int, len(docs))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(docs[a].Name, docs[b].Name) })
+	slices.SortFunc(order, func(a, b int) int {
+		if c := strings.Compare(docs[a].Name, docs[b].Name); c != 0 {
+			return c
+		}
+		return a - b
+	})
 	vocab := old.vocab
 	if len(old.docs) == 0 {
 		vocab = newVocabulary()
@@ -130,11 +140,11 @@ func (e *Engine) prepare(docs []Document, old *Corpus) ([]*entry, *vocabulary) {
 		for at < len(old.docs) && old.docs[at].name < d.Name {
 			at++
 		}
-		if at < len(old.docs) && old.docs[at].name == d.Name && old.docs[at].hash == d.digest() {
+		if at < len(old.docs) && old.docs[at].name == d.Name && old.docs[at].hash == hashes[o] {
 			entries = append(entries, old.docs[at].from(d))
 			continue
 		}
-		entries = append(entries, p.prepare(d))
+		entries = append(entries, p.prepare(d, hashes[o]))
 	}
 	if len(vocab.terms) == 0 && vocab.parent != nil {
 		vocab = vocab.parent

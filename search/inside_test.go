@@ -242,7 +242,7 @@ func FuzzDocument(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, name, own, description, schema string) {
-		e := newPreparer(lex, newVocabulary()).prepare(&Document{Name: name, OwnName: own, Description: description, Parameters: json.RawMessage(schema)})
+		e := newPreparer(lex, newVocabulary()).prepare(&Document{Name: name, OwnName: own, Description: description, Parameters: json.RawMessage(schema)}, 1)
 		if !slices.IsSortedFunc(e.terms, func(a, b posting) int { return int(a.term) - int(b.term) }) {
 			t.Error("terms are not sorted")
 		}
@@ -257,7 +257,7 @@ func FuzzDecodeForward(f *testing.F) {
 	vocab := newVocabulary()
 	p := newPreparer(lex, vocab)
 	good := forwardFile{key: 1, vocab: vocab, docs: []*entry{
-		p.prepare(&Document{Name: "a", Source: "s", Description: "Creates."}), p.prepare(&Document{Name: "b", Description: "Deletes."}),
+		p.prepare(&Document{Name: "a", Source: "s", Description: "Creates."}, 1), p.prepare(&Document{Name: "b", Description: "Deletes."}, 2),
 	}, place: []uint32{1, 0}, files: []indexFile{{"x.zap", 3, 4}}}
 	encoded := good.encode()
 	if got, err := decodeForward(encoded); err != nil || got.docs[1].name != "b" || !slices.Equal(got.docs[0].terms, good.docs[0].terms) || got.files[0] != good.files[0] {

@@ -27,7 +27,7 @@ var corpus = func() func(testing.TB) *searchtest.Set {
 // A base with an overlay must answer as an index that was built from nothing.
 func TestBaseAndOverlayAnswerLikeAFreshIndex(t *testing.T) {
 	set := corpus(t)
-	start := append(manyDocs(600), set.Docs...)
+	start := append(manyDocs(250), set.Docs...)
 	base := newEngine(t, nil, start...)
 	asked, different := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

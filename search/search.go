@@ -102,7 +102,7 @@ func (r *run) prepareExtras(docs []Document) (*vocabulary, []*entry) {
 	extras := make([]*entry, 0, len(docs))
 	r.extraDF = map[uint32]uint32{}
 	for i := range docs {
-		e := p.prepare(&docs[i])
+		e := p.prepare(&docs[i], 0)
 		for _, t := range e.terms {
 			r.extraDF[t.term]++
 		}
