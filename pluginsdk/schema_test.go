@@ -186,7 +186,10 @@ func TestAToolThatIsNotSoundSaysWhy(t *testing.T) {
 		"an unknown type":             {pluginsdk.NewRawTool("a", "", json.RawMessage(`{"type":"object","properties":{"x":{"anyOf":[{"type":"strng"}]}}}`), raw, nil), "/properties/x/anyOf/0/type: strng"},
 		"a dangling reference":        {pluginsdk.NewRawTool("a", "", json.RawMessage(`{"type":"object","properties":{"x":{"$ref":"#/$defs/no"}}}`), raw, nil), "does not compile"},
 		"a pattern that is none":      {pluginsdk.NewRawTool("a", "", json.RawMessage(`{"type":"object","properties":{"x":{"pattern":"("}}}`), raw, nil), "does not compile"},
-		"a faulty output schema":      {pluginsdk.NewTool("a", "", nothing, &pluginsdk.ToolOptions{OutputSchema: json.RawMessage(`7`)}), "output schema does not compile"},
+		"a reference to itself":       {pluginsdk.NewRawTool("a", "", json.RawMessage(`{"type":"object","$ref":"#"}`), raw, nil), "leads back to itself"},
+		"references in a circle": {pluginsdk.NewRawTool("a", "", json.RawMessage(`{"type":"object","properties":{"x":{"allOf":[{"$ref":"#/$defs/a"}]}},
+			"$defs":{"a":{"anyOf":[{"$ref":"#b"}]},"b":{"$anchor":"b","not":{"$ref":"#/properties/x"}}}}`), raw, nil), "leads back to itself"},
+		"a faulty output schema": {pluginsdk.NewTool("a", "", nothing, &pluginsdk.ToolOptions{OutputSchema: json.RawMessage(`7`)}), "output schema does not compile"},
 		"a default out of range": {pluginsdk.NewTool("a", "", func(context.Context, struct {
 			A int `json:"a" default:"9" maximum:"5"`
 		}) (string, error) {
@@ -205,6 +208,21 @@ func TestAToolThatIsNotSoundSaysWhy(t *testing.T) {
 				t.Errorf("the plugin's error %v does not name the tool", err)
 			}
 		})
+	}
+}
+
+func TestAReferenceThatGoesFurtherIntoTheValueIsFine(t *testing.T) {
+	tree := json.RawMessage(`{"type":"object","properties":{"left":{"$ref":"#"},"right":{"$ref":"#"},"list":{"type":"array","items":{"$ref":"#/$defs/n"}}},"$defs":{"n":{"anyOf":[{"$ref":"#"},{"type":"null"}]}},"additionalProperties":false}`)
+	tool := pluginsdk.NewRawTool("a", "", tree, func(context.Context, json.RawMessage) (*pluginsdk.Result, error) { return &pluginsdk.Result{}, nil }, nil)
+	if tool.Err() != nil {
+		t.Fatal(tool.Err())
+	}
+	c := serveTools(t, tool)
+	if o := invoke(t, c, "a", `{"left":{"right":{}},"list":[null,{"left":{}}]}`); o.err != nil {
+		t.Errorf("a tree: %v", o.err)
+	}
+	if o := invoke(t, c, "a", `{"left":{"right":{"middle":{}}}}`); o.err.GetCode() != "invalid_arguments" {
+		t.Errorf("a crooked tree: %v", o.err)
 	}
 }
 

@@ -33,6 +33,9 @@ func compileSchema(raw json.RawMessage, strictDefaults bool) (*schema, error) {
 	if err := json.Unmarshal(raw, s.root); err != nil {
 		return nil, err
 	}
+	if err := checkCycles(s.root); err != nil {
+		return nil, err
+	}
 	if s.root.Type != "object" {
 		return nil, errors.New(`its type must be "object"`)
 	}
