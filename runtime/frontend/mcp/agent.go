@@ -46,6 +46,8 @@ func newAgentServer(owner *Server, agent *disclosure.Agent) *agentServer {
 		Instructions: owner.options.Instructions,
 		Logger:       owner.sdkLog,
 		PageSize:     onePage,
+		// What an agent may see is its own: no cache may give it to another.
+		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 		Capabilities: &sdk.ServerCapabilities{
 			Logging: &sdk.LoggingCapabilities{},
 			Tools:   &sdk.ToolCapabilities{ListChanged: true},

@@ -566,6 +566,14 @@ func TestListChanges(t *testing.T) {
 	}
 }
 
+func TestAListIsItsAgentsAlone(t *testing.T) {
+	e := serve(t, providertest.New("notes", providertest.Echo("notes_read")))
+	got := fmt.Sprintf("%s", readMessages(t, e.post(t, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, nil)))
+	if !strings.Contains(got, `"cacheScope":"private"`) {
+		t.Errorf("caches may share it: %.200s", got)
+	}
+}
+
 func TestAnAgentThatIsNoMoreLosesItsSessions(t *testing.T) {
 	e := serve(t, providertest.New("notes", providertest.Echo("notes_read")))
 	s := e.connect(t, older, nil)
