@@ -104,7 +104,7 @@ func (e *Engine) Update(docs []Document) {
 	}
 	hashing.Wait()
 	entries, vocab := e.prepare(docs, hashes, old)
-	if len(old.docs) == 0 {
+	if old.vocab.size() == 0 {
 		e.terms = vocab.size()
 	}
 	e.current.Store(e.newCorpus(entries, vocab, old.base))
@@ -123,11 +123,9 @@ func (e *Engine) prepare(docs []Document, hashes []uint64, old *Corpus) ([]*entr
 		}
 		return a - b
 	})
-	vocab := old.vocab
-	if len(old.docs) == 0 {
-		vocab = newVocabulary()
-	} else {
-		vocab = vocab.flat().extend()
+	vocab := newVocabulary()
+	if old.vocab.size() > 0 {
+		vocab = old.vocab.flat().extend()
 	}
 	p := newPreparer(e.lex, vocab)
 	entries := make([]*entry, 0, len(docs))
@@ -183,7 +181,8 @@ func (e *Engine) newCorpus(docs []*entry, vocab *vocabulary, b *base) *Corpus {
 	return c
 }
 
-// Ready waits until the base holds the current corpus and no build is running.
+// Ready waits until the base holds the current corpus and no build is running, or a build has failed, which the logger
+// has been told. Its error is ctx's.
 func (e *Engine) Ready(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() {
 		e.mu.Lock()
