@@ -44,7 +44,7 @@ type webhookChannel struct {
 }
 
 // NewWebhook makes the channel that posts requests to an address. The secret must be set: without one anybody could
-// answer. link gives a request's answer URL, as [Broker.Link] does; nil gives none.
+// answer. link gives a request's answer URL, as [Broker.Link] does; nil gives none. The channel is also an io.Closer.
 func NewWebhook(opts *webhook.Options, link func(*Pending) (string, error)) (Channel, error) {
 	if opts.Secret == "" {
 		return nil, errors.New("approvals: the webhook needs a secret, which signs its answers")
@@ -58,6 +58,12 @@ func NewWebhook(opts *webhook.Options, link func(*Pending) (string, error)) (Cha
 
 func (*webhookChannel) Name() string    { return "webhook" }
 func (*webhookChannel) Listening() bool { return true }
+
+// Close lets idle connections go.
+func (c *webhookChannel) Close() error {
+	c.client.Close()
+	return nil
+}
 
 func (c *webhookChannel) Ask(ctx context.Context, p *Prompt) (Reply, error) {
 	var body WebhookBody
