@@ -35,6 +35,22 @@ const misbehave = "internal/testbin/misbehave"
 // markEnv names the file by which a test finds a plugin's grandchild, or that a tool writes.
 const markEnv = "MISBEHAVE_MARK"
 
+// maxResult is the limit of results in these tests, in bytes.
+const maxResult = 8 << 20
+
+// within fails unless something that takes a time stays within a bound once in three attempts: the bound is the host's,
+// and a machine that is busy with other tests may be late, but not every time.
+func within(t *testing.T, bound time.Duration, attempt func() time.Duration) {
+	t.Helper()
+	var took time.Duration
+	for range 3 {
+		if took = attempt(); took <= bound {
+			return
+		}
+	}
+	t.Errorf("took %v, want at most %v", took, bound)
+}
+
 // host is a running provider under test.
 type host struct {
 	*pluginhost.Provider
@@ -86,7 +102,7 @@ func start(t *testing.T, opts *pluginhost.Options) *host {
 // await waits until the offer fulfils a condition.
 func (h *host) await(what string, cond func(*provider.Offer) bool) *provider.Offer {
 	h.t.Helper()
-	deadline := time.After(8 * time.Second)
+	deadline := time.After((5 + 5*slowness) * time.Second)
 	for {
 		if offer := h.Offer(); cond(offer) {
 			return offer
@@ -123,7 +139,9 @@ func (h *host) invoke(own, args string) (*tool.Result, error) {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), 10*time.Second)
 	defer cancel()
-	return h.Invoke(ctx, h.request(own, args))
+	req := h.request(own, args)
+	req.MaxResultBytes = maxResult
+	return h.Invoke(ctx, req)
 }
 
 func (h *host) text(own, args string) string {

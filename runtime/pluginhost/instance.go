@@ -196,8 +196,8 @@ func (i *instance) sight(s *sighting, err error) {
 	}
 }
 
-// exitWait is how long a broken connection waits for the news of why.
-const exitWait = 200 * time.Millisecond
+// exitWait is how long a broken connection waits for the news of why: a process that ended has been reaped by then.
+const exitWait = time.Second
 
 // awaitEnd notices the end of the process.
 func (i *instance) awaitEnd() {

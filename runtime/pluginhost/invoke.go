@@ -36,6 +36,14 @@ func (p *Provider) Invoke(ctx context.Context, req *provider.Request) (*tool.Res
 		ctx, cancel = context.WithTimeout(ctx, req.Definition.Timeout)
 		defer cancel()
 	}
+	result, err := p.invoke(ctx, req)
+	if tool.CodeOf(err) == tool.NotSent && ctx.Err() == nil { // it met a process that was just going: the next one runs it
+		result, err = p.invoke(ctx, req)
+	}
+	return result, err
+}
+
+func (p *Provider) invoke(ctx context.Context, req *provider.Request) (*tool.Result, error) {
 	i, release, err := p.supervisor.Acquire(ctx)
 	if err != nil {
 		return nil, err
