@@ -26,6 +26,7 @@ type faultServer struct {
 	mu      sync.Mutex
 	out     *bufio.Writer
 	renamed bool
+	opened  bool
 	waiting map[string]chan json.RawMessage // answers to our own requests
 	late    map[string]bool                 // calls answered when they are cancelled
 }
@@ -151,7 +152,7 @@ func (s *faultServer) list(m *rpc) {
 	tools := os.Getenv("TOOLS")
 	if tools == "" {
 		var all []string
-		for _, name := range strings.Fields("echo hang die late garbage flood big huge toolerror rpcerror raw ask sample progress block stop") {
+		for _, name := range strings.Fields("echo hang die late garbage flood big huge toolerror rpcerror raw ask sample progress block stop page complete") {
 			all = append(all, fmt.Sprintf(`{"name":%q,"inputSchema":{"type":"object"}}`, name))
 		}
 		s.mu.Lock()
@@ -256,6 +257,21 @@ func (s *faultServer) call(m *rpc) {
 		s.mu.Unlock()
 		s.write(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 		s.text(m.ID, "changed")
+	case "page": // wants a page opened first, once
+		s.mu.Lock()
+		opened := s.opened
+		s.mu.Unlock()
+		if !opened {
+			s.write(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32042,"message":"open a page","data":{"elicitations":[{"mode":"url","message":"Sign in","url":"https://example.org/","elicitationId":"p1"}]}}}`, m.ID)
+			return
+		}
+		s.text(m.ID, "welcome")
+	case "complete":
+		s.mu.Lock()
+		s.opened = true
+		s.mu.Unlock()
+		s.write(`{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"p1"}}`)
+		s.text(m.ID, "thanks")
 	case "block": // until the caller gives up
 		time.Sleep(time.Minute)
 	case "stop": // reading anything

@@ -133,7 +133,7 @@ func self(t testing.TB) string {
 }
 
 func role(name string, env ...string) map[string]string {
-	m := map[string]string{roleEnv: name}
+	m := map[string]string{roleEnv: name, "GORACE": "atexit_sleep_ms=0"} // a server built with the race detector must die at once
 	for _, e := range env {
 		k, v, _ := strings.Cut(e, "=")
 		m[k] = v

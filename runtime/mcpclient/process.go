@@ -15,7 +15,7 @@ import (
 const (
 	// exitPatience is how long a process whose output has ended may take to exit by itself, so that errors can name how it
 	// did, before it is stopped.
-	exitPatience = 500 * time.Millisecond
+	exitPatience = 2 * time.Second
 	// stderrTail is how many lines of standard error an error text may quote.
 	stderrTail = 5
 	// maxStderrLine bounds one line of standard error in the log.

@@ -98,3 +98,34 @@ func TestQuestionsOfAServer(t *testing.T) {
 		other.Wait()
 	})
 }
+
+func TestACallThatNeedsAPageOpenedFirst(t *testing.T) {
+	r := start(t, fault(t))
+	r.ready()
+	t.Run("says so to an agent that cannot show one", func(t *testing.T) {
+		r := r.on(t)
+		e := r.fails(t.Context(), r.request("page", "{}", nil), tool.Unsupported)
+		if e.Extra["url"] != "https://example.org/" {
+			t.Errorf("the error carries %v", e.Extra)
+		}
+	})
+	t.Run("is not repeated when the human declines", func(t *testing.T) {
+		r := r.on(t)
+		r.fails(t.Context(), r.request("page", "{}", &provider.Host{OnAsk: func(context.Context, provider.Question) (provider.Answer, error) {
+			return provider.Answer{Action: "decline"}, nil
+		}}), tool.ToolFailed)
+	})
+	t.Run("runs when the server says that the page is done", func(t *testing.T) {
+		r := r.on(t)
+		got := r.text("page", "{}", &provider.Host{OnAsk: func(_ context.Context, q provider.Question) (provider.Answer, error) {
+			if q.URL != "https://example.org/" || q.ID != "p1" {
+				t.Errorf("asked %+v", q)
+			}
+			r.text("complete", "{}", nil)
+			return provider.Answer{Action: "accept"}, nil
+		}})
+		if got != "welcome" {
+			t.Error(got)
+		}
+	})
+}
