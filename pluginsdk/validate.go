@@ -140,7 +140,7 @@ func (s *schema) validate(raw json.RawMessage) error {
 		return InvalidArgument("", "the arguments must be a JSON object, not null")
 	}
 	if err := s.resolved.Validate(value); err != nil {
-		path, text := faultOf(err)
+		path, text := s.faultOf(err)
 		return InvalidArgument(path, "%s", text)
 	}
 	return nil
@@ -184,8 +184,8 @@ func invalidJSON(err error) *Error {
 }
 
 // faultOf takes apart what the validator says, "validating root: validating /properties/city: type: …": the place in the
-// schema, turned into a pointer to the argument as far as that can be told, and the fault itself.
-func faultOf(err error) (pointer, text string) {
+// schema, turned into a pointer to the argument as far as that can be told, and the fault in words.
+func (s *schema) faultOf(err error) (pointer, text string) {
 	text = err.Error()
 	where := ""
 	for {
@@ -200,12 +200,44 @@ func faultOf(err error) (pointer, text string) {
 		where, text = place, after
 	}
 	parts := strings.Split(strings.TrimPrefix(where, "/"), "/")
-	for len(parts) >= 2 && parts[0] == "properties" {
+	at := s.root
+	for len(parts) >= 2 && parts[0] == "properties" && at != nil {
 		pointer += "/" + parts[1]
+		at = at.Properties[strings.NewReplacer("~1", "/", "~0", "~").Replace(parts[1])]
 		parts = parts[2:]
 	}
+	if at != nil && (len(parts) == 0 || where == "root") {
+		text = inWords(at, text)
+	}
 	if pointer != "" {
-		text = pointer + ": " + text
+		text = pointer + " " + text
 	}
 	return pointer, text
+}
+
+// inWords says what the schema asks for where the validator's own text is hard to read.
+func inWords(s *jsonschema.Schema, text string) string {
+	keyword, rest, _ := strings.Cut(text, ": ")
+	switch keyword {
+	case "minimum":
+		return fmt.Sprintf("must be at least %v", *s.Minimum)
+	case "maximum":
+		return fmt.Sprintf("must be at most %v", *s.Maximum)
+	case "exclusiveMinimum":
+		return fmt.Sprintf("must be greater than %v", *s.ExclusiveMinimum)
+	case "exclusiveMaximum":
+		return fmt.Sprintf("must be less than %v", *s.ExclusiveMaximum)
+	case "multipleOf":
+		return fmt.Sprintf("must be a multiple of %v", *s.MultipleOf)
+	case "minLength":
+		return fmt.Sprintf("must have at least %d characters", *s.MinLength)
+	case "maxLength":
+		return fmt.Sprintf("must have at most %d characters", *s.MaxLength)
+	case "enum":
+		return fmt.Sprintf("must be one of %v", s.Enum)
+	case "required":
+		return rest
+	default:
+		return text
+	}
 }

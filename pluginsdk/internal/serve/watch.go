@@ -1,46 +1,57 @@
 package serve
 
 import (
+	"slices"
+
 	pb "github.com/hermesd/hermesd/pluginsdk/pluginpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
 )
 
-// maxQueuedLogs bounds what a host that does not read can make the plugin keep; later lines are dropped.
-const maxQueuedLogs = 1024
-
-// watcher is one open Watch stream. Its queue is guarded by the server's mutex.
+// watcher is one open Watch stream. Its queue is guarded by the server's mutex. It stays short whatever the host reads:
+// changes are merged, and a host request waits in a goroutine of its own.
 type watcher struct {
 	queue []*pb.WatchResponse
-	logs  int
 	wake  chan struct{} // capacity 1: something is queued
 }
 
 func (w *watcher) push(e *pb.WatchResponse) {
-	switch e.GetEvent().(type) {
-	case *pb.WatchResponse_Log:
-		if w.logs == maxQueuedLogs {
-			return
-		}
-		w.logs++
-	case *pb.WatchResponse_ToolsChanged:
-		for _, q := range w.queue {
-			if q.GetToolsChanged() != nil {
-				return // one is as good as many
-			}
-		}
+	if !w.merge(e) {
+		w.queue = append(w.queue, e)
 	}
-	w.queue = append(w.queue, e)
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
-// publish hands an event to every watcher. The caller holds the mutex.
+// merge lets a queued event stand for e too, if one can.
+func (w *watcher) merge(e *pb.WatchResponse) bool {
+	for _, q := range w.queue {
+		switch queued, fresh := q.GetAvailabilityChanged(), e.GetAvailabilityChanged(); {
+		case e.GetToolsChanged() != nil && q.GetToolsChanged() != nil:
+			return true
+		case fresh == nil || queued == nil:
+		case len(queued.GetTools()) == 0 || len(fresh.GetTools()) == 0:
+			queued.Tools = nil // all
+			return true
+		default:
+			for _, name := range fresh.GetTools() {
+				if !slices.Contains(queued.GetTools(), name) {
+					queued.Tools = append(queued.Tools, name)
+				}
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// publish hands an event to every watcher, to each a copy of its own, since queued ones change. The caller holds the mutex.
 func (s *Server) publish(e *pb.WatchResponse) {
 	for _, w := range s.watchers {
-		w.push(e)
+		w.push(proto.CloneOf(e))
 	}
 }
 
@@ -69,7 +80,7 @@ func (s *Server) Watch(_ *pb.WatchRequest, stream grpc.ServerStreamingServer[pb.
 		}
 		s.mu.Lock()
 		queue := w.queue
-		w.queue, w.logs = nil, 0
+		w.queue = nil
 		s.mu.Unlock()
 		for _, e := range queue {
 			if err := stream.Send(e); err != nil {
@@ -88,12 +99,4 @@ func (s *Server) unwatch(w *watcher) {
 			return
 		}
 	}
-}
-
-// Log sends a line outside a call and reports whether anybody watches.
-func (s *Server) Log(level, logger string, data []byte) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.publish(&pb.WatchResponse{Event: &pb.WatchResponse_Log{Log: logLine(level, logger, data)}})
-	return len(s.watchers) > 0
 }
