@@ -69,7 +69,7 @@ type request struct {
 	method, name string
 	// params writes the members of the params object, without braces.
 	params  func(b *bytes.Buffer) error
-	meta    func(b *bytes.Buffer) // the members of params._meta, each ended by a comma; nil for none
+	extra   string // members of params._meta, each ended by a comma, besides the line's own
 	headers map[string]string
 	of      *tool.Call
 	host    *provider.Host
@@ -84,11 +84,12 @@ func (l *line) roundTrip(ctx context.Context, r *request) (json.RawMessage, erro
 	if r.host != nil && (r.host.OnProgress != nil || r.host.OnLog != nil) {
 		c.events = make(chan func(), maxEvents)
 	}
-	if err := l.register(c); err != nil {
+	meta, err := l.register(c)
+	if err != nil {
 		return nil, err
 	}
 	defer l.take(c.id)
-	data, err := encode(c, r)
+	data, err := encode(c, r, meta+r.extra)
 	if err != nil {
 		return nil, err
 	}
@@ -147,16 +148,17 @@ func (a reply) unpack() (json.RawMessage, error) {
 	}
 }
 
-func (l *line) register(c *call) error {
+// register gives a call its number, and returns what the protocol wants in its _meta.
+func (l *line) register(c *call) (meta string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return &brokenError{cause: context.Cause(l.ctx)}
+		return "", &brokenError{cause: context.Cause(l.ctx)}
 	}
 	l.last++
 	c.id = l.last
 	l.calls[c.id] = c
-	return nil
+	return l.meta, nil
 }
 
 // giveUp ends a call whose caller left, and tells the server so.
@@ -178,7 +180,7 @@ func (l *line) giveUp(ctx context.Context, c *call, sent bool) error {
 
 // encode writes a request by hand: the arguments go out as they came in, apart from white space, which may not hold a
 // newline on a stdio line.
-func encode(c *call, r *request) ([]byte, error) {
+func encode(c *call, r *request, meta string) ([]byte, error) {
 	var b bytes.Buffer
 	b.Grow(256)
 	b.WriteString(`{"jsonrpc":"2.0","id":`)
@@ -193,14 +195,12 @@ func encode(c *call, r *request) ([]byte, error) {
 		}
 	}
 	progress := r.host != nil && r.host.OnProgress != nil
-	if r.meta != nil || progress {
+	if meta != "" || progress {
 		if b.Len() > before {
 			b.WriteByte(',')
 		}
 		b.WriteString(`"_meta":{`)
-		if r.meta != nil {
-			r.meta(&b)
-		}
+		b.WriteString(meta)
 		if progress {
 			b.WriteString(`"progressToken":`)
 			b.Write(strconv.AppendInt(b.AvailableBuffer(), c.id, 10))
@@ -224,12 +224,12 @@ func writeString(b *bytes.Buffer, s string) {
 }
 
 // alive asks the server for any answer at all.
-func (l *line) alive(ctx context.Context, meta func(*bytes.Buffer)) error {
+func (l *line) alive(ctx context.Context) error {
 	method := "ping"
-	if meta != nil { // 2026-07-28 has no ping
+	if l.protocol() > lastInitialize { // 2026-07-28 has no ping
 		method = methodDiscover
 	}
-	_, err := l.roundTrip(ctx, &request{method: method, meta: meta})
+	_, err := l.roundTrip(ctx, &request{method: method})
 	var refused *rpcError
 	if errors.As(err, &refused) {
 		return nil
@@ -237,21 +237,20 @@ func (l *line) alive(ctx context.Context, meta func(*bytes.Buffer)) error {
 	return err
 }
 
-// requestMeta writes what every request of protocol 2026-07-28 carries.
-func requestMeta(version string, client *mcp.Implementation, capabilities *mcp.ClientCapabilities) (func(*bytes.Buffer), error) {
+// requestMeta is what every request of protocol 2026-07-28 carries in its _meta.
+func requestMeta(version string, client *mcp.Implementation, capabilities *mcp.ClientCapabilities) (string, error) {
 	info, err := json.Marshal(client)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	caps, err := json.Marshal(struct { // without the field for roots, which the SDK writes even if there are none
 		Elicitation *mcp.ElicitationCapabilities `json:"elicitation"`
 		Sampling    *mcp.SamplingCapabilities    `json:"sampling"`
 	}{capabilities.Elicitation, capabilities.Sampling})
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	fixed := fmt.Sprintf(`%q:%q,%q:%s,%q:%s,`, mcp.MetaKeyProtocolVersion, version, mcp.MetaKeyClientInfo, info, mcp.MetaKeyClientCapabilities, caps)
-	return func(b *bytes.Buffer) { b.WriteString(fixed) }, nil
+	return fmt.Sprintf(`%q:%q,%q:%s,%q:%s,`, mcp.MetaKeyProtocolVersion, version, mcp.MetaKeyClientInfo, info, mcp.MetaKeyClientCapabilities, caps), nil
 }
 
 // refused ends the request of f with the JSON-RPC error that the server put into an HTTP error. It reports whether somebody

@@ -163,16 +163,13 @@ func (p *Provider) tooLarge(most int) *tool.Error {
 
 // callTool runs tools/call, and the questions that a server of 2026-07-28 puts between.
 func (s *session) callTool(ctx context.Context, req *provider.Request) (*tool.Result, error) {
-	r := &request{method: "tools/call", name: req.Definition.OwnName, of: req.Call, host: req.Host, meta: s.meta}
-	if s.meta != nil {
+	r := &request{method: "tools/call", name: req.Definition.OwnName, of: req.Call, host: req.Host}
+	if s.modern {
 		if wanted := (*s.p.params.Load())[r.name]; wanted != nil {
 			r.headers = headersFor(wanted, req.Call.Arguments)
 		}
 		if req.Host != nil && req.Host.OnLog != nil {
-			r.meta = func(b *bytes.Buffer) {
-				s.meta(b)
-				fmt.Fprintf(b, `%q:"info",`, mcp.MetaKeyLogLevel)
-			}
+			r.extra = `"` + mcp.MetaKeyLogLevel + `":"info",`
 		}
 	}
 	var answers, state json.RawMessage

@@ -70,6 +70,7 @@ type line struct {
 	asked    map[string]context.CancelFunc // questions of the server, by its request id
 	complete map[string]chan struct{}      // elicitations by URL that are waited for
 	version  string                        // of the protocol, once negotiated
+	meta     string                        // what each request carries in its _meta since 2026-07-28; "" before
 }
 
 // newLine makes a line that waits for the answer to the probe for protocol 2026-07-28 as long as patience.
@@ -212,6 +213,13 @@ func (l *line) negotiated(version string) {
 	if first {
 		l.carrier.established(version)
 	}
+}
+
+// carry sets what every request has in its _meta from now on.
+func (l *line) carry(meta string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.meta = meta
 }
 
 func (l *line) protocol() string {

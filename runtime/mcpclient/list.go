@@ -24,7 +24,7 @@ func (s *session) listTools(ctx context.Context) ([]json.RawMessage, error) {
 	seen := map[string]bool{}
 	var cursor json.RawMessage
 	for range maxPages {
-		page, err := s.line.roundTrip(ctx, &request{method: "tools/list", meta: s.meta, params: func(b *bytes.Buffer) error {
+		page, err := s.line.roundTrip(ctx, &request{method: "tools/list", params: func(b *bytes.Buffer) error {
 			if cursor != nil {
 				b.WriteString(`"cursor":`)
 				return json.Compact(b, cursor)

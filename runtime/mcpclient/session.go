@@ -25,8 +25,8 @@ type session struct {
 	line    *line
 	process *procgroup.Process // nil for a server over HTTP
 	stderr  *procgroup.TailBuffer
-	meta    func(*bytes.Buffer) // what each request carries since 2026-07-28; nil before
-	changed chan struct{}       // capacity 1: the server's list changed
+	modern  bool          // the protocol is 2026-07-28 or later
+	changed chan struct{} // capacity 1: the server's list changed
 	loops   sync.WaitGroup
 	gone    chan struct{}
 }
@@ -67,7 +67,7 @@ func (p *Provider) connect(ctx context.Context, legacy bool) (*session, error) {
 	go s.bury()
 	err := s.shakeHands(ctx, legacy)
 	if err == nil {
-		p.legacy.Store(s.meta == nil)
+		p.legacy.Store(!s.modern)
 		return s, nil
 	}
 	err = s.explain(err)
@@ -156,9 +156,12 @@ func (s *session) shakeHands(ctx context.Context, legacy bool) error {
 	init := sdk.InitializeResult()
 	s.line.negotiated(init.ProtocolVersion)
 	if init.ProtocolVersion > lastInitialize {
-		if s.meta, err = requestMeta(init.ProtocolVersion, who, capabilities); err != nil {
+		s.modern = true
+		meta, err := requestMeta(init.ProtocolVersion, who, capabilities)
+		if err != nil {
 			return err
 		}
+		s.line.carry(meta)
 	} else if init.Capabilities != nil && init.Capabilities.Logging != nil {
 		s.wantLogs(ctx)
 	}
@@ -226,7 +229,7 @@ func (s *session) suspect(cause error) {
 		defer s.line.probing.Store(false)
 		ctx, cancel := context.WithTimeout(s.line.ctx, s.p.opts.ConnectTimeout)
 		defer cancel()
-		if err := s.line.alive(ctx, s.meta); err != nil {
+		if err := s.line.alive(ctx); err != nil {
 			s.line.fail(cause)
 		}
 	}) {
