@@ -49,23 +49,16 @@ const (
 )
 
 // withoutTags cuts the tag characters out of JSON, however they are written, and reports whether there were any. All other
-// bytes stay, and so the JSON stays valid.
+// bytes stay, and so the JSON stays valid. It looks at the end of what it keeps, so that halves around a tag character do
+// not become another.
 func withoutTags(raw []byte) ([]byte, bool) {
 	if !bytes.Contains(raw, []byte(tagLead)) && !mayEscapeTags(raw) {
 		return raw, false
 	}
 	out := make([]byte, 0, len(raw))
-	for i := 0; i < len(raw); {
-		switch n := tagAt(raw[i:]); {
-		case n > 0:
-			i += n
-		case raw[i] == '\\' && i+1 < len(raw): // whatever is escaped is no beginning of an escape
-			out = append(out, raw[i], raw[i+1])
-			i += 2
-		default:
-			out = append(out, raw[i])
-			i++
-		}
+	for _, b := range raw {
+		out = append(out, b)
+		out = out[:len(out)-tagAtEnd(out)]
 	}
 	return out, len(out) != len(raw)
 }
@@ -83,15 +76,20 @@ func mayEscapeTags(raw []byte) bool {
 	}
 }
 
-// tagAt is the length of the tag character with which b begins, 0 if it begins with none.
-func tagAt(b []byte) int {
-	if len(b) >= tagUTF8 && b[0] == tagLead[0] && b[1] == tagLead[1] && (b[2] == 0x80 || b[2] == 0x81) {
+// tagAtEnd is the length of the tag character with which b ends, 0 if it ends with none.
+func tagAtEnd(b []byte) int {
+	if n := len(b) - tagUTF8; n >= 0 && string(b[n:n+2]) == tagLead && (b[n+2] == 0x80 || b[n+2] == 0x81) && b[n+3]&0xc0 == 0x80 {
 		return tagUTF8
 	}
-	if len(b) >= tagEscape && b[0] == '\\' && strings.EqualFold(string(b[:10]), `\udb40\udc`) && b[10] >= '0' && b[10] <= '7' && isHex(b[11]) {
-		return tagEscape
+	n := len(b) - tagEscape
+	if n < 0 || b[n] != '\\' || !strings.EqualFold(string(b[n:n+10]), `\udb40\udc`) || b[n+10] < '0' || b[n+10] > '7' || !isHex(b[n+11]) {
+		return 0
 	}
-	return 0
+	before := len(b[:n]) - len(bytes.TrimRight(b[:n], `\`))
+	if before%2 == 1 { // the first backslash is itself escaped: this is text about an escape
+		return 0
+	}
+	return tagEscape
 }
 
 func isHex(b byte) bool { return strings.IndexByte("0123456789abcdefABCDEF", b) >= 0 }

@@ -19,6 +19,8 @@ func TestWhatAThirdPartyReturnsIsCleaned(t *testing.T) {
 			content("{\"type\":\"text\",\"text\":\"a\U000E0041\U000E007Fb\U0001F3F4\"}"), content("{\"type\":\"text\",\"text\":\"ab\U0001F3F4\"}")},
 		"tag characters written as escapes": {
 			content(`{"type":"text","text":"a\udb40\udc41\uDB40\uDC7fb"}`), content(`{"type":"text","text":"ab"}`)},
+		"a tag character between the halves of another": {
+			content(`{"text":"\udb40\udb40\udc41\udc42"}`), content(`{"text":""}`)},
 		"what only looks like an escape stays": {
 			content(`{"type":"text","text":"a\\udb40\\udc41 \ud83c\udff4 \udb40\udd00"}`), content(`{"type":"text","text":"a\\udb40\\udc41 \ud83c\udff4 \udb40\udd00"}`)},
 		"tag characters in structured content": {

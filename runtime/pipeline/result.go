@@ -44,7 +44,7 @@ func malformed(r *tool.Result) string {
 }
 
 func isObject(raw []byte) bool {
-	return len(raw) > 0 && bytes.TrimLeft(raw, " \t\r\n")[0] == '{' && json.Valid(raw)
+	return bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{")) && json.Valid(raw)
 }
 
 // results gives a result that is too big for an agent to whoever keeps such.
