@@ -55,7 +55,7 @@ type Options struct {
 	Version string
 	// Starts bounds how many providers start at once (nil: unbounded).
 	Starts *supervisor.Gate
-	// Logger gets what the operator should know, and the server's standard error (nil: discarded).
+	// Logger gets what the operator should know, and the server's standard error (nil: discarded). It should name the server.
 	Logger *slog.Logger
 	// OnChange is called after a new offer was published (nil: nobody is told).
 	OnChange func()

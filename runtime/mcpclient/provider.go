@@ -25,15 +25,11 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/provider/supervisor"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
-
-// probePause is how often a server that has never listed its tools is tried again, at the earliest.
-const probePause = time.Second
 
 // Provider offers one MCP server's tools. Make it with [New]; Run starts it.
 type Provider struct {
@@ -59,7 +55,7 @@ func New(opts *Options) (*Provider, error) {
 		return nil, err
 	}
 	p := &Provider{
-		opts: o, log: o.Logger.With("mcp_server", o.Name),
+		opts: o, log: o.Logger,
 		cache: newCache(o), turn: make(chan struct{}, 1),
 	}
 	p.supervisor, err = supervisor.New(p.start, &supervisor.Options{
@@ -93,13 +89,10 @@ func (p *Provider) Offer() *provider.Offer { return p.offer.Load() }
 
 // Run implements [provider.Runner].
 func (p *Provider) Run(ctx context.Context) error {
-	var first sync.WaitGroup
 	if p.opts.Lazy && !p.known() {
-		first.Go(func() { p.discover(ctx) })
+		p.supervisor.Wake() // to list its tools
 	}
-	err := p.supervisor.Run(ctx)
-	first.Wait()
-	return err
+	return p.supervisor.Run(ctx)
 }
 
 // known reports whether the server has ever listed its tools.
@@ -107,21 +100,6 @@ func (p *Provider) known() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.listed != digest{}
-}
-
-// discover starts a lazy server of which nothing is known, for ever until it has listed its tools.
-func (p *Provider) discover(ctx context.Context) {
-	for !p.known() {
-		if _, release, err := p.supervisor.Acquire(ctx); err == nil {
-			release()
-			continue
-		}
-		select {
-		case <-time.After(probePause):
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // publish makes a list from the server the present offer, and keeps it for the next run.
