@@ -167,10 +167,8 @@ func TestErrorsReachTheHostWithEverythingTheyCarry(t *testing.T) {
 		failing("downstream", pluginsdk.Errorf(pluginsdk.DownstreamFailed, "503")), failing("bare", &pluginsdk.Error{Message: "m"}),
 		failing("utf8", errors.New("caf\xe9")), failing("long", errors.New(strings.Repeat("é", 100_000))),
 		pluginsdk.NewTool("panics", "", func(context.Context, struct{}) (string, error) { panic(errors.New("oh dear")) }, nil),
-		pluginsdk.NewTool("nil-map", "", func(context.Context, struct{}) (string, error) {
-			var m map[string]int
-			m["a"] = 1
-			return "", nil
+		pluginsdk.NewTool("index", "", func(context.Context, struct{}) (string, error) {
+			return os.Args[len(os.Args)], nil
 		}, nil),
 	)
 	for name, want := range map[string]*pb.Error{
@@ -188,7 +186,7 @@ func TestErrorsReachTheHostWithEverythingTheyCarry(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	for tool, want := range map[string]string{"panics": "oh dear", "nil-map": "assignment to entry in nil map"} {
+	for tool, want := range map[string]string{"panics": "oh dear", "index": "index out of range"} {
 		e := invoke(t, c, tool, `{}`).err
 		if e.GetCode() != "plugin_panic" || !strings.Contains(e.GetMessage(), want) || !strings.Contains(e.GetDetail(), "call_test.go") {
 			t.Errorf("%s: %v", tool, e)

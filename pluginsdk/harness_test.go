@@ -82,6 +82,15 @@ func servePlugin(kind string) {
 	switch kind {
 	case "echo":
 		pluginsdk.Serve(echoPlugin())
+	case "running":
+		pluginsdk.Serve(&pluginsdk.Plugin{Name: "running", Version: "1",
+			Run: func(ctx context.Context) error {
+				<-ctx.Done()
+				pluginsdk.Logger(ctx).Info("finished")
+				return nil
+			},
+			Tools: []pluginsdk.Tool{pluginsdk.NewTool("pid", "", func(context.Context, struct{}) (int, error) { return os.Getpid(), nil }, nil)},
+		})
 	case "hand":
 		pluginsdk.Serve(handPlugin())
 	case "broken":

@@ -9,12 +9,16 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
 	pb "github.com/hermesd/hermesd/pluginsdk/pluginpb"
+	"go.uber.org/goleak"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // client is the host's side of go-plugin, for this test only.
@@ -32,7 +36,12 @@ func TestMain(m *testing.M) {
 		servePlugin(kind)
 		return
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 // start runs this binary as a plugin of the given kind under go-plugin.
@@ -48,7 +57,8 @@ func start(t *testing.T, kind string, mtls bool, configure func(*plugin.ClientCo
 		HandshakeConfig: plugin.HandshakeConfig{ProtocolVersion: pb.ProtocolVersion, MagicCookieKey: pb.MagicCookieKey, MagicCookieValue: pb.MagicCookieValue},
 		Plugins:         plugin.PluginSet{pb.PluginName: client{}}, Cmd: cmd, SkipHostEnv: true, AutoMTLS: mtls,
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC}, Logger: hclog.NewNullLogger(),
-		GRPCDialOptions: []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(pb.MaxMessageBytes))},
+		GRPCDialOptions: []grpc.DialOption{grpc.WithDefaultCallOptions(
+			grpc.MaxCallRecvMsgSize(pb.MaxMessageBytes), grpc.MaxCallSendMsgSize(pb.MaxMessageBytes))},
 	}
 	if configure != nil {
 		configure(cfg)
@@ -173,5 +183,44 @@ func TestAPluginEndsWhenItsLifelineDoes(t *testing.T) {
 	w.Close()
 	if _, err := io.ReadAll(out); err != nil { // returns at the end of the process; the test's own deadline is the bound
 		t.Fatal(err)
+	}
+}
+
+func TestAPluginThatIsToldToEndFinishesItsWorkBesideTheCalls(t *testing.T) {
+	seen := &collector{want: []string{"finished"}, done: make(chan struct{})}
+	c := start(t, "running", false, func(cfg *plugin.ClientConfig) { cfg.Stderr = seen })
+	configure(t, c, "")
+	o := invoke(t, c, "pid", `{}`)
+	var pid int
+	if _, err := fmt.Sscan(o.text(), &pid); err != nil {
+		t.Fatal(err)
+	}
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	<-seen.done
+}
+
+func TestMessagesMayBeAsLargeAsTheHostSays(t *testing.T) {
+	args := fmt.Sprintf(`{"text":"%s"}`, strings.Repeat("x", 10<<20))
+	c := start(t, "echo", false, nil)
+	configure(t, c, "")
+	if got := invoke(t, c, "echo", args).text(); got != args {
+		t.Errorf("10 MiB came back as %d bytes", len(got))
+	}
+	c = start(t, "echo", false, func(cfg *plugin.ClientConfig) {
+		cfg.Cmd.Env = append(cfg.Cmd.Env, pb.MaxMessageEnv+"=1048576")
+	})
+	configure(t, c, "")
+	stream, err := c.Invoke(t.Context(), &pb.InvokeRequest{Tool: "echo", Arguments: []byte(args)})
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	if status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("10 MiB against 1 MiB: %v", err)
 	}
 }

@@ -51,9 +51,9 @@ func TestTheSchemaComesFromTypesAndTags(t *testing.T) {
 		"dashed fields do not appear": {
 			pluginsdk.SchemaFor[struct {
 				A string `json:"-"`
-				C string `json:"-,"`
+				B string `json:"b"`
 			}],
-			object(`"-":{"type":"string"}`, `"-"`),
+			object(`"b":{"type":"string"}`, `"b"`),
 		},
 		"numbers say their range": {
 			pluginsdk.SchemaFor[struct {
