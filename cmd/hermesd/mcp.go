@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -44,6 +45,10 @@ ends with it. Nothing but the protocol reaches standard output; the log goes to 
 // does not meet the running daemon's.
 const standaloneState = "standalone"
 
+// firstList is how long a standalone daemon waits for slow providers before it serves what it knows: many clients read the
+// list of tools once.
+const firstList = 10 * time.Second
+
 func (c *cli) standalone(ctx context.Context, agent string) error {
 	cfg, err := c.load()
 	if err != nil {
@@ -67,7 +72,8 @@ func (c *cli) standalone(ctx context.Context, agent string) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-d.Ready():
+	case <-d.Settled():
+	case <-time.After(firstList): // the client hears of later tools by a notification
 	}
 	err = d.ServeStream(ctx, agent, stdio{c.in, c.out})
 	stop()

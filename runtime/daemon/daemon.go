@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -56,6 +57,7 @@ type Daemon struct {
 
 	refresh chan struct{} // some provider's offer changed
 	ready   chan struct{}
+	settled chan struct{}
 	closing sync.Once
 }
 
@@ -66,7 +68,7 @@ func New(opts *Options) (*Daemon, error) {
 	}
 	d := &Daemon{
 		options: *opts, cfg: opts.Config, logger: opts.Logger,
-		refresh: make(chan struct{}, 1), ready: make(chan struct{}),
+		refresh: make(chan struct{}, 1), ready: make(chan struct{}), settled: make(chan struct{}),
 	}
 	if d.logger == nil {
 		d.logger = slog.New(slog.DiscardHandler)
@@ -80,6 +82,9 @@ func New(opts *Options) (*Daemon, error) {
 
 // Ready is closed when the front ends answer. Providers may still be starting then.
 func (d *Daemon) Ready() <-chan struct{} { return d.ready }
+
+// Settled is closed when every provider has told its tools once, or has failed to.
+func (d *Daemon) Settled() <-chan struct{} { return d.settled }
 
 // Run brings the daemon up and serves until ctx ends; then it drains and stops everything. An error means that it could
 // not start, or that it had to stop.
@@ -191,7 +196,9 @@ func (d *Daemon) runProviders(ctx context.Context) *errgroup.Group {
 	for _, p := range d.providers {
 		group.Go(func() error { return p.Run(ctx) })
 	}
+	d.changed() // providers that know their tools from an earlier run never say that they changed
 	group.Go(func() error {
+		settled := d.settled
 		for {
 			select {
 			case <-ctx.Done():
@@ -199,9 +206,24 @@ func (d *Daemon) runProviders(ctx context.Context) *errgroup.Group {
 			case <-d.refresh:
 				d.catalog.Refresh()
 			}
+			if settled != nil && !slices.ContainsFunc(d.providers, unheard) {
+				close(settled)
+				settled = nil
+			}
 		}
 	})
 	return &group
+}
+
+// unheard reports whether a provider has not told its tools yet and may still do so in its first attempt.
+func unheard(p provider.Runner) bool {
+	offer := p.Offer()
+	switch offer.Status.State {
+	case provider.Ready, provider.Backoff, provider.Quarantined, provider.Disabled:
+		return false
+	default:
+		return len(offer.Tools) == 0
+	}
 }
 
 // close ends what open made, in the opposite order. It may be called more than once.
