@@ -62,8 +62,8 @@ func (p Program) Open(ctx context.Context, opts *OpenOptions) (*Session, error) 
 		proc.kill()
 		return nil, errors.Join(proc.explain(err), os.RemoveAll(dir))
 	}
-	conn, err := grpc.NewClient("passthrough:"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+	conn, err := grpc.NewClient("passthrough:plugin", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			var d net.Dialer
 			return d.DialContext(ctx, "unix", address)
 		}),
