@@ -40,6 +40,6 @@ var ranking = params{
 	clause:   .5, clauseInfo: .1, clauseMin: .13,
 
 	rerank:   200,
-	weakLine: .45, weakPerWord: .045, weakFloor: .1,
+	weakLine: .48, weakPerWord: .07, weakFloor: .1,
 	nameGrade: [...]float32{1, 1.5, 1.5, 2, 2},
 }

@@ -13,6 +13,7 @@ const (
 	maxSlots      = 1024   // different terms looked for, synonyms included
 	maxPhrase     = 4      // words of a phrase in the lexicon
 	minFuzzy      = 6      // letters of a word that is searched with one edit
+	maxMisspelt   = 8      // words of a query that are searched so, since each reads the whole vocabulary
 	maxFuzzy      = 4      // terms that one misspelt word may stand for
 	maxClauses    = 8      // sentences that are told apart; the last takes the rest
 	minCompound   = 6      // letters of a word that is split in two
@@ -54,13 +55,14 @@ type parsedQuery struct {
 
 // parser resolves the words of a query within a scope.
 type parser struct {
-	lex    *lexicon
-	vocab  *vocabulary
-	params *params
-	df     func(term uint32) uint32
-	idf    func(df uint32) float32
-	q      *parsedQuery
-	slotOf map[uint32]uint16
+	lex      *lexicon
+	vocab    *vocabulary
+	params   *params
+	df       func(term uint32) uint32
+	idf      func(df uint32) float32
+	q        *parsedQuery
+	slotOf   map[uint32]uint16
+	misspelt int // words that were searched with one edit
 }
 
 // known returns a stem's term if any tool in the scope has it.

@@ -28,7 +28,8 @@ func (p *parser) alternatives(c *concept, t token) {
 	}
 	if a, ok := p.split(t.word); ok {
 		c.alts = append(c.alts, a)
-	} else if len(c.alts) == 0 && len(t.word) >= minFuzzy && isASCII(t.word) {
+	} else if len(c.alts) == 0 && len(t.word) >= minFuzzy && isASCII(t.word) && p.misspelt < maxMisspelt {
+		p.misspelt++
 		p.nearby(c, t.stem)
 	}
 }

@@ -16,7 +16,6 @@ type match struct {
 // candidate is a document under consideration.
 type candidate struct {
 	entry     *entry
-	ord       uint32 // place in the corpus; extras come after all of it
 	extra     bool
 	grade     int
 	from, to  int // its matches
@@ -34,7 +33,7 @@ type secondPass struct {
 }
 
 // gather appends a candidate with its matches.
-func (r *run) gather(e *entry, ord uint32, extra bool) {
+func (r *run) gather(e *entry, extra bool) {
 	from := len(r.matches)
 	var scale [fields]float32
 	ready := false
@@ -61,7 +60,7 @@ func (r *run) gather(e *entry, ord uint32, extra bool) {
 	if from == len(r.matches) && grade == gradeNone {
 		return
 	}
-	r.cands = append(r.cands, candidate{entry: e, ord: ord, extra: extra, grade: grade, from: from, to: len(r.matches)})
+	r.cands = append(r.cands, candidate{entry: e, extra: extra, grade: grade, from: from, to: len(r.matches)})
 }
 
 // firstPass scores a candidate by BM25F; a concept counts by the best of what stands for it.

@@ -72,19 +72,18 @@ func (s *Scope) Search(query Query) Group {
 	r.vocab = vocab
 	p := parser{lex: c.lex, vocab: vocab, params: r.params, df: r.df, idf: r.idf, q: r.q, slotOf: r.slotOf}
 	p.parse(query.Text)
-	if r.q.text == "" {
-		return Group{Weak: true}
-	}
-	r.collect(vocab.size(), extras)
-	r.rank()
 	g := Group{Weak: true}
-	if len(r.order) == 0 {
-		g.Hits = r.substring(limit, extras)
-	} else {
+	if r.q.text != "" {
+		r.collect(vocab.size(), extras)
+		r.rank()
 		if len(extras) > 0 {
 			r.promoteExtras(limit)
 		}
-		g = r.answer(limit, query.Explain)
+		if len(r.order) > 0 {
+			g = r.answer(limit, query.Explain)
+		} else {
+			g.Hits = r.substring(limit, extras)
+		}
 	}
 	r.done()
 	c.pool.Put(r.scratch)
@@ -122,12 +121,11 @@ func (r *run) collect(terms int, extras []*entry) {
 	c := r.scope.corpus
 	if !r.collectFromBase() {
 		for i := range r.scope.n {
-			ord := r.scope.ordinal(i)
-			r.gather(c.docs[ord], ord, false)
+			r.gather(c.docs[r.scope.ordinal(i)], false)
 		}
 	}
-	for i, e := range extras {
-		r.gather(e, uint32(len(c.docs)+i), true)
+	for _, e := range extras {
+		r.gather(e, true)
 	}
 }
 
@@ -144,11 +142,11 @@ func (r *run) collectFromBase() bool {
 		return false
 	}
 	for _, ord := range found {
-		r.gather(c.docs[ord], ord, false)
+		r.gather(c.docs[ord], false)
 	}
 	for _, ord := range c.overlay {
 		if r.scope.contains(ord) {
-			r.gather(c.docs[ord], ord, false)
+			r.gather(c.docs[ord], false)
 		}
 	}
 	return true
