@@ -190,7 +190,7 @@ func WriteError(w http.ResponseWriter, status int, e *tool.Error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(raw, '\n')) // the client that does not take its answer has gone
+	w.Write(append(raw, '\n')) // a client that does not take its answer has gone
 }
 
 // body bounds what is read of a request, and for how long. The deadline ends with the body, so that it never touches an
