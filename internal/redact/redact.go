@@ -28,10 +28,7 @@ func (m *Masker) Set(values []string) {
 		if len(v) < minSecret {
 			continue
 		}
-		all = append(all, v)
-		if raw, err := json.Marshal(v); err == nil {
-			all = append(all, string(raw[1:len(raw)-1]))
-		}
+		all = append(all, v, inJSON(v, true), inJSON(v, false))
 	}
 	// The longest first: a secret that holds another is masked whole.
 	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
@@ -45,6 +42,17 @@ func (m *Masker) Set(values []string) {
 		pairs = append(pairs, v, Mark)
 	}
 	m.replacer.Store(strings.NewReplacer(pairs...))
+}
+
+// inJSON is a value as it stands between the quotes of JSON text, with or without the escapes for HTML.
+func inJSON(v string, html bool) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(html)
+	if err := e.Encode(v); err != nil {
+		panic("redact: a string did not encode: " + err.Error())
+	}
+	return strings.TrimSuffix(b.String()[1:], "\"\n")
 }
 
 // Mask returns s with every secret replaced by [Mark].

@@ -15,6 +15,7 @@ func TestMask(t *testing.T) {
 		"nothing without secrets":         {nil, "hunter22", "hunter22"},
 		"a short value is left":           {[]string{"on"}, "once", "once"},
 		"as it is written in JSON":        {[]string{"a\"b\\cdef"}, `{"k":"a\"b\\cdef"}`, `{"k":"[secret]"}`},
+		"with and without HTML's escapes": {[]string{`a"<secret>`}, `["a\"<secret>","a\"\u003csecret\u003e"]`, `["[secret]","[secret]"]`},
 		"a secret inside another":         {[]string{"secret-1", "secret-12"}, "secret-12", "[secret]"},
 		"the longer one, however ordered": {[]string{"secret-12", "secret-1"}, "secret-12 secret-1", "[secret] [secret]"},
 	} {

@@ -405,6 +405,10 @@ func TestPruningBySize(t *testing.T) {
 	if err != nil || size > 500_000 {
 		t.Errorf("%d bytes, %v", size, err)
 	}
+	var free int
+	if err := b.store.Read().QueryRow("SELECT freelist_count FROM pragma_freelist_count").Scan(&free); err != nil || free > 0 {
+		t.Errorf("%d pages are not given back to the disk, %v", free, err)
+	}
 	sound(t, b)
 }
 
