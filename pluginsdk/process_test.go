@@ -206,11 +206,11 @@ func TestAPluginThatIsToldToEndFinishesItsWorkBesideTheCalls(t *testing.T) {
 }
 
 func TestMessagesMayBeAsLargeAsTheHostSays(t *testing.T) {
-	args := fmt.Sprintf(`{"text":"%s"}`, strings.Repeat("x", 10<<20))
+	args := fmt.Sprintf(`{"text":"%s"}`, strings.Repeat("x", 5<<20))
 	c := start(t, "echo", false, nil)
 	configure(t, c, "")
 	if got := invoke(t, c, "echo", args).text(); got != args {
-		t.Errorf("10 MiB came back as %d bytes", len(got))
+		t.Errorf("5 MiB came back as %d bytes", len(got))
 	}
 	c = start(t, "echo", false, func(cfg *plugin.ClientConfig) {
 		cfg.Cmd.Env = append(cfg.Cmd.Env, pb.MaxMessageEnv+"=1048576")
@@ -221,6 +221,6 @@ func TestMessagesMayBeAsLargeAsTheHostSays(t *testing.T) {
 		_, err = stream.Recv()
 	}
 	if status.Code(err) != codes.ResourceExhausted {
-		t.Errorf("10 MiB against 1 MiB: %v", err)
+		t.Errorf("5 MiB against 1 MiB: %v", err)
 	}
 }
