@@ -59,13 +59,14 @@ func ShimMain() {
 	line, err := parseShimLine(os.Args)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s is started by hermesd only: %v\n", shimName, err)
-		os.Exit(2)
+		syscall.Exit(2)
 	}
 	runShim(line)
 }
 
 // runShim starts the program, passes signals on, and ends with the program, when the daemon has died, or when the daemon
-// closes the lifeline; in each case everything below it is killed and reaped first.
+// closes the lifeline; in each case everything below it is killed and reaped first. It leaves by syscall.Exit: there is
+// nothing to flush, and os.Exit waits a second under the race detector.
 func runShim(line *shimLine) {
 	runtime.LockOSThread() // the program's parent-death signal is bound to this thread
 	report := os.NewFile(uintptr(line.report), "report")
@@ -93,7 +94,7 @@ func runShim(line *shimLine) {
 	if err != nil {
 		errno, _ := err.(syscall.Errno)
 		fmt.Fprintf(report, "failed %d %s\n", int(errno), line.path)
-		os.Exit(126)
+		syscall.Exit(126)
 	}
 	letGo(line.lifeline)
 	fmt.Fprintln(report, "started")
@@ -116,7 +117,7 @@ func runShim(line *shimLine) {
 		switch {
 		case err == syscall.EINTR:
 		case err != nil:
-			os.Exit(0) // no child is left
+			syscall.Exit(0) // no child is left
 		case got == pid:
 			fmt.Fprintln(report, formatExit(exitOf(ws)))
 			sweep(pid)
@@ -151,7 +152,7 @@ func sweep(pid int) {
 	for {
 		lists, err := filepath.Glob("/proc/self/task/*/children")
 		if err != nil {
-			os.Exit(0)
+			syscall.Exit(0)
 		}
 		found := false
 		for _, list := range lists {
@@ -167,7 +168,7 @@ func sweep(pid int) {
 			}
 		}
 		if !found {
-			os.Exit(0)
+			syscall.Exit(0)
 		}
 		for { // reap what is dead, wait for one more
 			if _, err := syscall.Wait4(-1, nil, 0, nil); err != syscall.EINTR {

@@ -32,8 +32,6 @@ type instance struct {
 	ctx    context.Context // ends when the instance is being stopped or the process has ended
 	cancel context.CancelFunc
 	owned  sync.WaitGroup
-	ended  chan struct{}
-	once   sync.Once
 
 	describe *pb.DescribeResponse
 	recheck  chan struct{} // capacity 1: look at the process's health now
@@ -58,7 +56,7 @@ func (p *Provider) launch(ctx context.Context) (*instance, error) {
 	}
 	i := &instance{
 		log: p.log, grace: o.StopGrace, digest: digest,
-		ended: make(chan struct{}), recheck: make(chan struct{}, 1),
+		recheck: make(chan struct{}, 1),
 	}
 	i.ctx, i.cancel = context.WithCancel(context.Background())
 	i.runner = &runner{command: p.command(path, file), lines: p.log.printed, tail: procgroup.Tail(stderrTail)}
@@ -199,18 +197,17 @@ func (i *instance) sight(s *sighting, err error) {
 // exitWait is how long a broken connection waits for the news of why: a process that ended has been reaped by then.
 const exitWait = time.Second
 
-// awaitEnd notices the end of the process.
+// awaitEnd ends what belongs to the process with it.
 func (i *instance) awaitEnd() {
 	select {
 	case <-i.runner.process.Done():
-		i.once.Do(func() { close(i.ended) })
 		i.cancel()
 	case <-i.ctx.Done():
 	}
 }
 
 // Done implements supervisor.Instance.
-func (i *instance) Done() <-chan struct{} { return i.ended }
+func (i *instance) Done() <-chan struct{} { return i.runner.process.Done() }
 
 // PID is the process's.
 func (i *instance) PID() int { return i.runner.process.PID() }
@@ -258,6 +255,5 @@ func (i *instance) stop(grace time.Duration) {
 	i.runner.stop(grace)
 	i.client.Kill()
 	i.owned.Wait()
-	i.once.Do(func() { close(i.ended) })
 	i.log.flush()
 }
