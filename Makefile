@@ -16,6 +16,7 @@ help: ## list the targets
 build: ## build hermesd and its plugins into bin/
 	@mkdir -p $(BIN)/plugins
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/hermesd ./cmd/hermesd
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)/hermesd-shim ./cmd/hermesd-shim
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)/plugins/ ./plugins/... ./examples/plugins/...
 
 .PHONY: run

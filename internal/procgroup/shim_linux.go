@@ -15,12 +15,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shimName is argument 0 of the shim, which is this same executable.
+// shimName is argument 0 of the shim, and the name of its own small binary.
 const shimName = "hermesd-shim"
 
 // shimReady is set once ShimMain was called: only then can this executable be started again as the shim. It is the
 // process's, as its executable is.
 var shimReady atomic.Bool
+
+// shimPath is what to execute as the shim: the small binary beside this one, which starts in 3 ms and holds 2.5 MB, else
+// this executable itself, which may take ten times as much of both.
+func shimPath() string {
+	const self = "/proc/self/exe"
+	exe, err := os.Executable()
+	if err != nil {
+		return self
+	}
+	beside := filepath.Join(filepath.Dir(exe), shimName)
+	if info, err := os.Stat(beside); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+		return self
+	}
+	return beside
+}
 
 // shimLine is the shim's command line.
 type shimLine struct {

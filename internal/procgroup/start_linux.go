@@ -115,16 +115,17 @@ func (p *Process) launchShim(cmd *Command, ends *pipes) error {
 			Setpgid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | cmd.networkFlag(),
 		},
 	}
+	shim := shimPath()
 	leader, err := (*os.Process)(nil), error(syscall.EPERM)
 	if !cmd.noNamespace {
 		p.containment = ContainedByNamespace
-		leader, err = os.StartProcess("/proc/self/exe", line.argv(), attr)
+		leader, err = os.StartProcess(shim, line.argv(), attr)
 	}
 	if refused(err) {
 		p.containment = ContainedBySubreaper
 		// No parent-death signal: the shim sees the lifeline end and must live to kill what is below it.
 		attr.Sys.Cloneflags, attr.Sys.Pdeathsig = 0, 0
-		leader, err = os.StartProcess("/proc/self/exe", line.argv(), attr)
+		leader, err = os.StartProcess(shim, line.argv(), attr)
 	}
 	if err != nil {
 		reports.Close() //nolint:errcheck // nothing was written

@@ -5,7 +5,6 @@ import (
 	"context"
 	"os"
 	"runtime"
-	"strconv"
 	"testing"
 	"time"
 
@@ -92,11 +91,11 @@ func TestStopIsBoundedHoweverThePluginMisbehaves(t *testing.T) {
 	}
 }
 
-// TestStartAndStopLeaveNothing runs more cycles with HERMESD_SOAK set to their number (the bar is 1000).
-func TestStartAndStopLeaveNothing(t *testing.T) {
+// TestStartAndStopLeakNothing runs 1,000 cycles of each kind with HERMESD_SOAK set.
+func TestStartAndStopLeakNothing(t *testing.T) {
 	cycles := 10
-	if n, err := strconv.Atoi(os.Getenv("HERMESD_SOAK")); err == nil {
-		cycles = n
+	if os.Getenv("HERMESD_SOAK") != "" {
+		cycles = 1000
 	}
 	for name, how := range map[string]struct {
 		isolation string
