@@ -62,6 +62,7 @@ type line struct {
 	asking   atomic.Int32
 	probing  atomic.Bool
 	noise    *limiter
+	garbled  atomic.Pointer[string] // the first line that was not JSON
 
 	mu       sync.Mutex
 	closed   bool
@@ -129,7 +130,9 @@ func (l *line) receive(data []byte, origin *call) (answer bool) {
 		data = bytes.ToValidUTF8(data, []byte("\uFFFD"))
 	}
 	if !json.Valid(data) {
-		l.noise.log(slog.LevelWarn, "the server sent a line that is not JSON", "line", bounded(string(data), 200))
+		seen := bounded(string(data), 200)
+		l.garbled.CompareAndSwap(nil, &seen)
+		l.noise.log(slog.LevelWarn, "the server sent a line that is not JSON", "line", seen)
 		return false
 	}
 	l.heard.Add(1)

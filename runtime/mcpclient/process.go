@@ -104,6 +104,9 @@ func (s *session) explain(err error) error {
 	if lines := s.stderr.Lines(); len(lines) > 0 {
 		text = "; it wrote: " + strings.Join(lines, " | ")
 	}
+	if garbled := s.line.garbled.Load(); garbled != nil {
+		text += fmt.Sprintf("; on its output, where only JSON-RPC belongs, it wrote: %q", *garbled)
+	}
 	select {
 	case <-s.process.Done():
 		return fmt.Errorf("%w (%s%s)", err, s.process.ExitState(), text)

@@ -70,7 +70,7 @@ func (p *Provider) connect(ctx context.Context, legacy bool) (*session, error) {
 		p.legacy.Store(!s.modern)
 		return s, nil
 	}
-	err = s.explain(err)
+	err = s.explain(p.late(ctx, err))
 	p.legacy.Store(false) // the server may have been replaced
 	old := p.tryOlder(s)
 	killed := s.process != nil && !legacy && s.line.protocol() == "" && errors.Is(err, errConnection)
