@@ -9,7 +9,6 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -192,21 +191,6 @@ func (s *Supervisor[I]) tryStart(ctx context.Context) (inst I, err error) {
 	return s.start(ctx)
 }
 
-func (s *Supervisor[I]) afterFailedStart(ctx context.Context, err error) {
-	s.mu.Lock()
-	interrupted := s.interrupted
-	s.mu.Unlock()
-	if ctx.Err() != nil || interrupted {
-		return
-	}
-	s.opts.Logger.Warn("provider did not start", "provider", s.opts.Name, "error", err)
-	if p := (Permanent{}); errors.As(err, &p) {
-		s.Quarantine(err.Error())
-		return
-	}
-	s.pause(ctx, err, false)
-}
-
 // attend returns when the instance has to go: nil for a good reason, else why it failed.
 func (s *Supervisor[I]) attend(ctx context.Context, l *life[I]) error {
 	for {
@@ -307,50 +291,6 @@ func (s *Supervisor[I]) awaitRelease(ctx context.Context, l *life[I]) {
 			return
 		case <-ctx.Done():
 			return
-		}
-	}
-}
-
-// pause counts a failure and waits before the next start, or quarantines. An instance that had been well is replaced
-// without a wait.
-func (s *Supervisor[I]) pause(ctx context.Context, fault error, well bool) {
-	now := time.Now()
-	limits := &s.opts.Backoff
-	s.mu.Lock()
-	if well {
-		s.inARow = 0
-	}
-	s.inARow++
-	if s.recent = append(s.recent, now); len(s.recent) > limits.Failures {
-		s.recent = s.recent[1:]
-	}
-	tooMany := len(s.recent) == limits.Failures && now.Sub(s.recent[0]) <= limits.Window
-	wait := limits.wait(s.inARow)
-	if well {
-		wait = 0
-	}
-	s.retryAt = now.Add(wait)
-	s.mu.Unlock()
-	if tooMany && !s.opts.NeverQuarantine {
-		s.Quarantine(fmt.Sprintf("it failed %d times within %v, the last time: %v", limits.Failures, limits.Window, fault))
-		return
-	}
-	s.enter(provider.Backoff, fault.Error())
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-			return
-		case <-ctx.Done():
-			return
-		case <-s.wake:
-			s.mu.Lock()
-			over := s.disabled || s.quarantine != "" || s.restart
-			s.mu.Unlock()
-			if over {
-				return
-			}
 		}
 	}
 }
