@@ -24,6 +24,7 @@ type knowledge struct {
 	digest   string // of the binary
 	describe *pb.DescribeResponse
 	tools    []*pb.ToolDefinition
+	faults   map[int]string    // why definitions are malformed, by their place; nil before they were checked
 	unmet    map[string]string // own name to reason, when it was last asked
 	cached   bool
 }
@@ -46,6 +47,7 @@ func newCache(o *Options) *cache {
 type cacheFile struct {
 	Describe []byte            `json:"describe"` // protobuf
 	Tools    []byte            `json:"tools"`    // protobuf, ListToolsResponse
+	Faults   map[int]string    `json:"faults"`
 	Unmet    map[string]string `json:"unmet,omitempty"`
 }
 
@@ -96,7 +98,7 @@ func decodeKnowledge(r io.Reader) (*knowledge, error) {
 	if err := json.NewDecoder(r).Decode(&content); err != nil {
 		return nil, err
 	}
-	k := &knowledge{describe: &pb.DescribeResponse{}, unmet: content.Unmet, cached: true}
+	k := &knowledge{describe: &pb.DescribeResponse{}, faults: content.Faults, unmet: content.Unmet, cached: true}
 	if err := proto.Unmarshal(content.Describe, k.describe); err != nil {
 		return nil, err
 	}
@@ -120,7 +122,7 @@ func (c *cache) save(k *knowledge) error {
 	if err != nil {
 		return err
 	}
-	content := cacheFile{Unmet: k.unmet}
+	content := cacheFile{Faults: k.faults, Unmet: k.unmet}
 	if content.Describe, err = proto.Marshal(k.describe); err != nil {
 		return err
 	}

@@ -110,6 +110,10 @@ func TestALogLineKeepsItsLevelAndCannotPoseAsTheHost(t *testing.T) {
 	}
 }
 
+func checked(o *Options, list ...*pb.ToolDefinition) ([]tool.Definition, map[tool.Name]string) {
+	return o.definitions(list, faultsOf(list))
+}
+
 func TestAMalformedDefinitionIsRefusedAlone(t *testing.T) {
 	good := func(edit func(*pb.ToolDefinition)) *pb.ToolDefinition {
 		d := &pb.ToolDefinition{Name: "t", InputSchema: []byte(`{"type":"object"}`)}
@@ -122,7 +126,7 @@ func TestAMalformedDefinitionIsRefusedAlone(t *testing.T) {
 	}{
 		"a small one":              {good(func(*pb.ToolDefinition) {}), ""},
 		"no name":                  {good(func(d *pb.ToolDefinition) { d.Name = "" }), "its name has 0 bytes"},
-		"a long name":              {good(func(d *pb.ToolDefinition) { d.Name = strings.Repeat("x", 200) }), "its name has 200 bytes"},
+		"a long name":              {good(func(d *pb.ToolDefinition) { d.Name = strings.Repeat("x", 300) }), "its name has 300 bytes"},
 		"no schema":                {good(func(d *pb.ToolDefinition) { d.InputSchema = nil }), "not a JSON object"},
 		"a schema that is no JSON": {good(func(d *pb.ToolDefinition) { d.InputSchema = []byte(`{"type":`) }), "not a JSON object"},
 		"a schema of another type": {good(func(d *pb.ToolDefinition) { d.InputSchema = []byte(`{"type":"array"}`) }), `want "object"`},
@@ -146,7 +150,7 @@ func TestAMalformedDefinitionIsRefusedAlone(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			tools, refused := o.definitions([]*pb.ToolDefinition{tt.def, {Name: "other", InputSchema: []byte(`{"type":"object"}`)}})
+			tools, refused := checked(o, tt.def, &pb.ToolDefinition{Name: "other", InputSchema: []byte(`{"type":"object"}`)})
 			if n := len(tools); n != 1 && tt.want != "" || n != 2 && tt.want == "" {
 				t.Errorf("%d tools", n)
 			}
@@ -161,9 +165,10 @@ func TestAMalformedDefinitionIsRefusedAlone(t *testing.T) {
 func TestOfTwoToolsWithOneNameTheFirstStays(t *testing.T) {
 	o := &Options{Name: "p", Logger: slog.New(slog.DiscardHandler)}
 	object := []byte(`{"type":"object"}`)
-	tools, refused := o.definitions([]*pb.ToolDefinition{
-		{Name: "a", Description: "broken"}, {Name: "a", Description: "good", InputSchema: object}, {Name: "a", Description: "late", InputSchema: object},
-	})
+	tools, refused := checked(o,
+		&pb.ToolDefinition{Name: "a", Description: "broken"},
+		&pb.ToolDefinition{Name: "a", Description: "good", InputSchema: object},
+		&pb.ToolDefinition{Name: "a", Description: "late", InputSchema: object})
 	if len(tools) != 1 || tools[0].Description != "good" || len(refused) != 0 {
 		t.Errorf("tools %v, refused %v", tools, refused)
 	}
@@ -187,7 +192,7 @@ func TestNamesAndColdnessFollowTheOperatorsBlock(t *testing.T) {
 			o := tt.opts
 			o.Name, o.Logger = "p", slog.New(slog.DiscardHandler)
 			object := []byte(`{"type":"object"}`)
-			tools, refused := o.definitions([]*pb.ToolDefinition{{Name: tt.own, Coldness: tt.coldness, InputSchema: object}})
+			tools, refused := checked(&o, &pb.ToolDefinition{Name: tt.own, Coldness: tt.coldness, InputSchema: object})
 			tt.want.OwnName, tt.want.SourceName, tt.want.InputSchema = tt.own, "p", object
 			if diff := cmp.Diff([]tool.Definition{tt.want}, tools); diff != "" || len(refused) != 0 {
 				t.Errorf("refused %v (-want +got):\n%s", refused, diff)
@@ -394,7 +399,7 @@ func FuzzDefinition(f *testing.F) {
 	f.Add([]byte(`{"type":"object","properties":{}}`), []byte(`{}`), "core")
 	o := &Options{Name: "p", Logger: slog.New(slog.DiscardHandler)}
 	f.Fuzz(func(t *testing.T, schema, example []byte, coldness string) {
-		tools, _ := o.definitions([]*pb.ToolDefinition{{Name: "t", InputSchema: schema, Examples: [][]byte{example}, Coldness: coldness}})
+		tools, _ := checked(o, &pb.ToolDefinition{Name: "t", InputSchema: schema, Examples: [][]byte{example}, Coldness: coldness})
 		for _, d := range tools {
 			if !isObject(d.InputSchema) || !isObject(d.Examples[0]) || d.Coldness != tool.External {
 				t.Errorf("accepted %+v", d)

@@ -24,6 +24,7 @@ const (
 	maxTools       = 10_000
 	maxPages       = 10_000
 	maxListBytes   = 64 << 20
+	maxOwnName     = 256       // longer than a full name, which is shortened to fit
 	maxDefinition  = 256 << 10 // one definition
 	maxDescription = 16 << 10
 	maxKeywords    = 64
@@ -79,27 +80,39 @@ func hashOf(tools []*pb.ToolDefinition) string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
+// faultsOf says why definitions of a list are malformed, by their place in it. Compiling every schema takes time, so the
+// answer is kept with the list.
+func faultsOf(list []*pb.ToolDefinition) map[int]string {
+	faults := map[int]string{}
+	for n, d := range list {
+		if err := checkDefinition(d); err != nil {
+			faults[n] = oneLine(cut(err.Error()))
+		}
+	}
+	return faults
+}
+
 // definitions turns what a plugin lists into what agents see. A malformed definition is left out alone, with its reason
 // under its full name.
-func (o *Options) definitions(list []*pb.ToolDefinition) (tools []tool.Definition, refused map[tool.Name]string) {
+func (o *Options) definitions(list []*pb.ToolDefinition, faults map[int]string) (tools []tool.Definition, refused map[tool.Name]string) {
 	tools, refused = make([]tool.Definition, 0, len(list)), map[tool.Name]string{}
 	seen := map[tool.Name]bool{}
-	for _, d := range list {
+	for n, d := range list {
 		name := o.fullName(d.GetName())
-		def, err := o.definition(name, d)
+		fault := faults[n]
 		if seen[name] {
-			err = errors.New("the plugin lists two tools of this name; the first counts")
+			fault = "the plugin lists two tools of this name; the first counts"
 		}
-		if err != nil {
+		if fault != "" {
 			if !seen[name] { // a second one must not put the first in quarantine
-				refused[name] = oneLine(cut(err.Error()))
+				refused[name] = fault
 			}
-			o.Logger.Warn("tool definition refused", "tool", name, "error", err)
+			o.Logger.Warn("tool definition refused", "tool", name, "reason", fault)
 			continue
 		}
 		seen[name] = true
 		delete(refused, name)
-		tools = append(tools, *def)
+		tools = append(tools, o.definition(name, d))
 	}
 	return tools, refused
 }
@@ -111,11 +124,8 @@ func (o *Options) fullName(own string) tool.Name {
 	return tool.FullName(o.Prefix, own)
 }
 
-func (o *Options) definition(name tool.Name, d *pb.ToolDefinition) (*tool.Definition, error) {
-	if err := checkDefinition(d); err != nil {
-		return nil, err
-	}
-	def := &tool.Definition{
+func (o *Options) definition(name tool.Name, d *pb.ToolDefinition) tool.Definition {
+	def := tool.Definition{
 		Name: name, OwnName: d.GetName(), Toolset: d.GetToolset(), Source: o.source(), SourceName: o.Name,
 		Title: d.GetTitle(), Description: d.GetDescription(), InputSchema: d.GetInputSchema(),
 		Coldness: tool.Coldness(d.GetColdness()), Annotations: annotations(d.GetAnnotations()),
@@ -135,7 +145,7 @@ func (o *Options) definition(name tool.Name, d *pb.ToolDefinition) (*tool.Defini
 	if !o.Builtin || def.Coldness == "" {
 		def.Coldness = tool.External
 	}
-	return def, nil
+	return def
 }
 
 func (o *Options) source() tool.Source {
@@ -147,8 +157,8 @@ func (o *Options) source() tool.Source {
 
 func checkDefinition(d *pb.ToolDefinition) error {
 	switch {
-	case d.GetName() == "" || len(d.GetName()) > 2*tool.MaxName:
-		return fmt.Errorf("its name has %d bytes: want 1 to %d", len(d.GetName()), 2*tool.MaxName)
+	case d.GetName() == "" || len(d.GetName()) > maxOwnName:
+		return fmt.Errorf("its name has %d bytes: want 1 to %d", len(d.GetName()), maxOwnName)
 	case proto.Size(d) > maxDefinition:
 		return fmt.Errorf("its definition has %d bytes: want at most %d", proto.Size(d), maxDefinition)
 	case len(d.GetDescription()) > maxDescription:

@@ -115,10 +115,16 @@ func (p *Provider) learn(k *knowledge) {
 	hash := hashOf(k.tools)
 	p.mu.Lock()
 	same := p.known != nil && p.hash == hash
+	if same {
+		k.faults = p.known.faults
+	}
 	p.known, p.hash = k, hash
 	p.mu.Unlock()
 	if !same {
-		tools, refused := p.opts.definitions(k.tools)
+		if k.faults == nil {
+			k.faults = faultsOf(k.tools)
+		}
+		tools, refused := p.opts.definitions(k.tools, k.faults)
 		p.mu.Lock()
 		p.tools, p.refused = tools, refused
 		p.mu.Unlock()
