@@ -17,7 +17,7 @@ import (
 func (c *cli) pluginCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "plugin", Short: "Plugins and other providers: their state, and why a tool cannot be had"}
 	cmd.AddCommand(c.pluginListCommand(), c.pluginInspectCommand())
-	cmd.AddCommand(c.pluginNewCommand(), c.pluginCheckCommand(), c.pluginDocsCommand())
+	cmd.AddCommand(c.pluginNewCommand(), c.pluginCheckCommand(), c.pluginDevCommand(), c.pluginDocsCommand())
 	return cmd
 }
 

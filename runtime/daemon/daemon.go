@@ -42,6 +42,7 @@ type Daemon struct {
 	options Options
 	logger  *slog.Logger
 	cfg     *config.Config
+	dirs    directories
 	started time.Time
 
 	store     *store.Store
@@ -49,7 +50,8 @@ type Daemon struct {
 	engine    *search.Engine
 	searcher  *searcher
 	catalog   *catalog.Catalog
-	providers []provider.Runner
+	providers []provider.Runner // those of the configuration
+	dev       developed         // those that are being written
 	agents    *agents
 	pipeline  *pipeline.Pipeline
 	desk      *frontend.Desk
@@ -120,6 +122,7 @@ func (d *Daemon) open() error {
 	if err != nil {
 		return err
 	}
+	d.dirs = dirs
 	if d.store, err = store.Open(dirs.state, &store.Options{Logger: d.logger}); err != nil {
 		return err
 	}
@@ -145,11 +148,7 @@ func (d *Daemon) open() error {
 	if d.fronts, err = d.newFronts(); err != nil {
 		return err
 	}
-	list := make([]provider.Provider, len(d.providers))
-	for i, p := range d.providers {
-		list[i] = p
-	}
-	d.catalog.SetProviders(list)
+	d.catalog.SetProviders(d.dev.with(d.providers))
 	return nil
 }
 

@@ -16,7 +16,7 @@ type facts struct {
 }
 
 func (d *Daemon) adminOptions(f *fronts) *admin.Options {
-	return &admin.Options{Desk: d.desk, Catalog: d.catalog, Daemon: facts{d, f}, Streams: f.mcp, Logger: d.logger}
+	return &admin.Options{Desk: d.desk, Catalog: d.catalog, Daemon: facts{d, f}, Streams: f.mcp, Dev: d, Logger: d.logger}
 }
 
 // Facts implements admin.Daemon.
@@ -35,20 +35,16 @@ func (x facts) Facts() admin.Facts {
 
 // Providers implements admin.Daemon.
 func (x facts) Providers() []provider.Provider {
-	list := make([]provider.Provider, len(x.d.providers))
-	for i, p := range x.d.providers {
-		list[i] = p
-	}
-	return list
+	return x.d.dev.with(x.d.providers)
 }
 
 // InspectProvider implements admin.Daemon.
 func (x facts) InspectProvider(name string) any {
-	for _, p := range x.d.providers {
+	for _, p := range x.Providers() {
 		if p.Identity().Name != name {
 			continue
 		}
-		if plugin, ok := p.(*pluginhost.Provider); ok {
+		if plugin, ok := p.(interface{ Inspect() pluginhost.Inspection }); ok {
 			return plugin.Inspect()
 		}
 	}

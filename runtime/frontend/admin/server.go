@@ -62,6 +62,7 @@ type Options struct {
 	Catalog *catalog.Catalog
 	Daemon  Daemon
 	Streams Streams // nil: Attach is refused
+	Dev     Dev     // nil: DevAttach is refused
 	// Allow decides about a peer beyond the socket's mode, for each request; nil allows everyone who can open the socket.
 	Allow  func(Peer) error
 	Logger *slog.Logger // nil discards

@@ -1526,6 +1526,252 @@ func (x *AttachFrame) GetData() []byte {
 	return nil
 }
 
+type DevRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Request:
+	//
+	//	*DevRequest_Plugin
+	//	*DevRequest_Reload
+	Request       isDevRequest_Request `protobuf_oneof:"request"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DevRequest) Reset() {
+	*x = DevRequest{}
+	mi := &file_admin_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DevRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DevRequest) ProtoMessage() {}
+
+func (x *DevRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DevRequest.ProtoReflect.Descriptor instead.
+func (*DevRequest) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *DevRequest) GetRequest() isDevRequest_Request {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+func (x *DevRequest) GetPlugin() *DevPlugin {
+	if x != nil {
+		if x, ok := x.Request.(*DevRequest_Plugin); ok {
+			return x.Plugin
+		}
+	}
+	return nil
+}
+
+func (x *DevRequest) GetReload() *DevReload {
+	if x != nil {
+		if x, ok := x.Request.(*DevRequest_Reload); ok {
+			return x.Reload
+		}
+	}
+	return nil
+}
+
+type isDevRequest_Request interface {
+	isDevRequest_Request()
+}
+
+type DevRequest_Plugin struct {
+	Plugin *DevPlugin `protobuf:"bytes,1,opt,name=plugin,proto3,oneof"`
+}
+
+type DevRequest_Reload struct {
+	Reload *DevReload `protobuf:"bytes,2,opt,name=reload,proto3,oneof"`
+}
+
+func (*DevRequest_Plugin) isDevRequest_Request() {}
+
+func (*DevRequest_Reload) isDevRequest_Request() {}
+
+type DevPlugin struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`                                                                         // the label; a configured plugin of that name stands back meanwhile
+	Command       []string               `protobuf:"bytes,2,rep,name=command,proto3" json:"command,omitempty"`                                                                   // the program, as an absolute path or looked up in PATH, and its arguments
+	Config        []byte                 `protobuf:"bytes,3,opt,name=config,proto3" json:"config,omitempty"`                                                                     // a JSON object; empty: that of the configured plugin
+	Env           map[string]string      `protobuf:"bytes,4,rep,name=env,proto3" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // besides that of the configured plugin
+	Grant         []string               `protobuf:"bytes,5,rep,name=grant,proto3" json:"grant,omitempty"`                                                                       // likewise
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DevPlugin) Reset() {
+	*x = DevPlugin{}
+	mi := &file_admin_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DevPlugin) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DevPlugin) ProtoMessage() {}
+
+func (x *DevPlugin) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DevPlugin.ProtoReflect.Descriptor instead.
+func (*DevPlugin) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *DevPlugin) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DevPlugin) GetCommand() []string {
+	if x != nil {
+		return x.Command
+	}
+	return nil
+}
+
+func (x *DevPlugin) GetConfig() []byte {
+	if x != nil {
+		return x.Config
+	}
+	return nil
+}
+
+func (x *DevPlugin) GetEnv() map[string]string {
+	if x != nil {
+		return x.Env
+	}
+	return nil
+}
+
+func (x *DevPlugin) GetGrant() []string {
+	if x != nil {
+		return x.Grant
+	}
+	return nil
+}
+
+type DevReload struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DevReload) Reset() {
+	*x = DevReload{}
+	mi := &file_admin_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DevReload) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DevReload) ProtoMessage() {}
+
+func (x *DevReload) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DevReload.ProtoReflect.Descriptor instead.
+func (*DevReload) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{25}
+}
+
+type DevEvent struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        *ProviderStatus        `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	Tools         []string               `protobuf:"bytes,2,rep,name=tools,proto3" json:"tools,omitempty"` // by the names that agents see
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DevEvent) Reset() {
+	*x = DevEvent{}
+	mi := &file_admin_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DevEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DevEvent) ProtoMessage() {}
+
+func (x *DevEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DevEvent.ProtoReflect.Descriptor instead.
+func (*DevEvent) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *DevEvent) GetStatus() *ProviderStatus {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+func (x *DevEvent) GetTools() []string {
+	if x != nil {
+		return x.Tools
+	}
+	return nil
+}
+
 var File_admin_proto protoreflect.FileDescriptor
 
 const file_admin_proto_rawDesc = "" +
@@ -1650,7 +1896,25 @@ const file_admin_proto_rawDesc = "" +
 	"\vAttachFrame\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x16\n" +
 	"\x06client\x18\x02 \x01(\tR\x06client\x12\x12\n" +
-	"\x04data\x18\x03 \x01(\fR\x04data2\x96\x05\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"\x83\x01\n" +
+	"\n" +
+	"DevRequest\x124\n" +
+	"\x06plugin\x18\x01 \x01(\v2\x1a.hermes.admin.v1.DevPluginH\x00R\x06plugin\x124\n" +
+	"\x06reload\x18\x02 \x01(\v2\x1a.hermes.admin.v1.DevReloadH\x00R\x06reloadB\t\n" +
+	"\arequest\"\xd6\x01\n" +
+	"\tDevPlugin\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\acommand\x18\x02 \x03(\tR\acommand\x12\x16\n" +
+	"\x06config\x18\x03 \x01(\fR\x06config\x125\n" +
+	"\x03env\x18\x04 \x03(\v2#.hermes.admin.v1.DevPlugin.EnvEntryR\x03env\x12\x14\n" +
+	"\x05grant\x18\x05 \x03(\tR\x05grant\x1a6\n" +
+	"\bEnvEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\v\n" +
+	"\tDevReload\"Y\n" +
+	"\bDevEvent\x127\n" +
+	"\x06status\x18\x01 \x01(\v2\x1f.hermes.admin.v1.ProviderStatusR\x06status\x12\x14\n" +
+	"\x05tools\x18\x02 \x03(\tR\x05tools2\xdf\x05\n" +
 	"\x05Admin\x12I\n" +
 	"\x06Status\x12\x1e.hermes.admin.v1.StatusRequest\x1a\x1f.hermes.admin.v1.StatusResponse\x12^\n" +
 	"\rListProviders\x12%.hermes.admin.v1.ListProvidersRequest\x1a&.hermes.admin.v1.ListProvidersResponse\x12d\n" +
@@ -1659,7 +1923,8 @@ const file_admin_proto_rawDesc = "" +
 	"\x06Search\x12\x1e.hermes.admin.v1.SearchRequest\x1a\x1f.hermes.admin.v1.SearchResponse\x12O\n" +
 	"\bDescribe\x12 .hermes.admin.v1.DescribeRequest\x1a!.hermes.admin.v1.DescribeResponse\x12B\n" +
 	"\x04Call\x12\x1c.hermes.admin.v1.CallRequest\x1a\x1a.hermes.admin.v1.CallEvent0\x01\x12H\n" +
-	"\x06Attach\x12\x1c.hermes.admin.v1.AttachFrame\x1a\x1c.hermes.admin.v1.AttachFrame(\x010\x01B;Z9github.com/hermesd/hermesd/runtime/frontend/admin/adminpbb\x06proto3"
+	"\x06Attach\x12\x1c.hermes.admin.v1.AttachFrame\x1a\x1c.hermes.admin.v1.AttachFrame(\x010\x01\x12G\n" +
+	"\tDevAttach\x12\x1b.hermes.admin.v1.DevRequest\x1a\x19.hermes.admin.v1.DevEvent(\x010\x01B;Z9github.com/hermesd/hermesd/runtime/frontend/admin/adminpbb\x06proto3"
 
 var (
 	file_admin_proto_rawDescOnce sync.Once
@@ -1673,7 +1938,7 @@ func file_admin_proto_rawDescGZIP() []byte {
 	return file_admin_proto_rawDescData
 }
 
-var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_admin_proto_goTypes = []any{
 	(*StatusRequest)(nil),           // 0: hermes.admin.v1.StatusRequest
 	(*StatusResponse)(nil),          // 1: hermes.admin.v1.StatusResponse
@@ -1698,49 +1963,60 @@ var file_admin_proto_goTypes = []any{
 	(*Log)(nil),                     // 20: hermes.admin.v1.Log
 	(*Result)(nil),                  // 21: hermes.admin.v1.Result
 	(*AttachFrame)(nil),             // 22: hermes.admin.v1.AttachFrame
-	nil,                             // 23: hermes.admin.v1.ProviderStatus.UnmetEntry
-	nil,                             // 24: hermes.admin.v1.ProviderStatus.RefusedEntry
-	(*timestamppb.Timestamp)(nil),   // 25: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),     // 26: google.protobuf.Duration
+	(*DevRequest)(nil),              // 23: hermes.admin.v1.DevRequest
+	(*DevPlugin)(nil),               // 24: hermes.admin.v1.DevPlugin
+	(*DevReload)(nil),               // 25: hermes.admin.v1.DevReload
+	(*DevEvent)(nil),                // 26: hermes.admin.v1.DevEvent
+	nil,                             // 27: hermes.admin.v1.ProviderStatus.UnmetEntry
+	nil,                             // 28: hermes.admin.v1.ProviderStatus.RefusedEntry
+	nil,                             // 29: hermes.admin.v1.DevPlugin.EnvEntry
+	(*timestamppb.Timestamp)(nil),   // 30: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),     // 31: google.protobuf.Duration
 }
 var file_admin_proto_depIdxs = []int32{
-	25, // 0: hermes.admin.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
+	30, // 0: hermes.admin.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
 	2,  // 1: hermes.admin.v1.StatusResponse.addresses:type_name -> hermes.admin.v1.Address
 	3,  // 2: hermes.admin.v1.StatusResponse.agents:type_name -> hermes.admin.v1.AgentStatus
 	4,  // 3: hermes.admin.v1.StatusResponse.collisions:type_name -> hermes.admin.v1.Collision
 	7,  // 4: hermes.admin.v1.ListProvidersResponse.providers:type_name -> hermes.admin.v1.ProviderStatus
-	25, // 5: hermes.admin.v1.ProviderStatus.since:type_name -> google.protobuf.Timestamp
-	25, // 6: hermes.admin.v1.ProviderStatus.last_success:type_name -> google.protobuf.Timestamp
-	23, // 7: hermes.admin.v1.ProviderStatus.unmet:type_name -> hermes.admin.v1.ProviderStatus.UnmetEntry
-	24, // 8: hermes.admin.v1.ProviderStatus.refused:type_name -> hermes.admin.v1.ProviderStatus.RefusedEntry
+	30, // 5: hermes.admin.v1.ProviderStatus.since:type_name -> google.protobuf.Timestamp
+	30, // 6: hermes.admin.v1.ProviderStatus.last_success:type_name -> google.protobuf.Timestamp
+	27, // 7: hermes.admin.v1.ProviderStatus.unmet:type_name -> hermes.admin.v1.ProviderStatus.UnmetEntry
+	28, // 8: hermes.admin.v1.ProviderStatus.refused:type_name -> hermes.admin.v1.ProviderStatus.RefusedEntry
 	7,  // 9: hermes.admin.v1.InspectProviderResponse.status:type_name -> hermes.admin.v1.ProviderStatus
 	12, // 10: hermes.admin.v1.InspectProviderResponse.tools:type_name -> hermes.admin.v1.Tool
 	12, // 11: hermes.admin.v1.ListToolsResponse.tools:type_name -> hermes.admin.v1.Tool
 	19, // 12: hermes.admin.v1.CallEvent.progress:type_name -> hermes.admin.v1.Progress
 	20, // 13: hermes.admin.v1.CallEvent.log:type_name -> hermes.admin.v1.Log
 	21, // 14: hermes.admin.v1.CallEvent.result:type_name -> hermes.admin.v1.Result
-	26, // 15: hermes.admin.v1.Result.took:type_name -> google.protobuf.Duration
-	0,  // 16: hermes.admin.v1.Admin.Status:input_type -> hermes.admin.v1.StatusRequest
-	5,  // 17: hermes.admin.v1.Admin.ListProviders:input_type -> hermes.admin.v1.ListProvidersRequest
-	8,  // 18: hermes.admin.v1.Admin.InspectProvider:input_type -> hermes.admin.v1.InspectProviderRequest
-	10, // 19: hermes.admin.v1.Admin.ListTools:input_type -> hermes.admin.v1.ListToolsRequest
-	13, // 20: hermes.admin.v1.Admin.Search:input_type -> hermes.admin.v1.SearchRequest
-	15, // 21: hermes.admin.v1.Admin.Describe:input_type -> hermes.admin.v1.DescribeRequest
-	17, // 22: hermes.admin.v1.Admin.Call:input_type -> hermes.admin.v1.CallRequest
-	22, // 23: hermes.admin.v1.Admin.Attach:input_type -> hermes.admin.v1.AttachFrame
-	1,  // 24: hermes.admin.v1.Admin.Status:output_type -> hermes.admin.v1.StatusResponse
-	6,  // 25: hermes.admin.v1.Admin.ListProviders:output_type -> hermes.admin.v1.ListProvidersResponse
-	9,  // 26: hermes.admin.v1.Admin.InspectProvider:output_type -> hermes.admin.v1.InspectProviderResponse
-	11, // 27: hermes.admin.v1.Admin.ListTools:output_type -> hermes.admin.v1.ListToolsResponse
-	14, // 28: hermes.admin.v1.Admin.Search:output_type -> hermes.admin.v1.SearchResponse
-	16, // 29: hermes.admin.v1.Admin.Describe:output_type -> hermes.admin.v1.DescribeResponse
-	18, // 30: hermes.admin.v1.Admin.Call:output_type -> hermes.admin.v1.CallEvent
-	22, // 31: hermes.admin.v1.Admin.Attach:output_type -> hermes.admin.v1.AttachFrame
-	24, // [24:32] is the sub-list for method output_type
-	16, // [16:24] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	31, // 15: hermes.admin.v1.Result.took:type_name -> google.protobuf.Duration
+	24, // 16: hermes.admin.v1.DevRequest.plugin:type_name -> hermes.admin.v1.DevPlugin
+	25, // 17: hermes.admin.v1.DevRequest.reload:type_name -> hermes.admin.v1.DevReload
+	29, // 18: hermes.admin.v1.DevPlugin.env:type_name -> hermes.admin.v1.DevPlugin.EnvEntry
+	7,  // 19: hermes.admin.v1.DevEvent.status:type_name -> hermes.admin.v1.ProviderStatus
+	0,  // 20: hermes.admin.v1.Admin.Status:input_type -> hermes.admin.v1.StatusRequest
+	5,  // 21: hermes.admin.v1.Admin.ListProviders:input_type -> hermes.admin.v1.ListProvidersRequest
+	8,  // 22: hermes.admin.v1.Admin.InspectProvider:input_type -> hermes.admin.v1.InspectProviderRequest
+	10, // 23: hermes.admin.v1.Admin.ListTools:input_type -> hermes.admin.v1.ListToolsRequest
+	13, // 24: hermes.admin.v1.Admin.Search:input_type -> hermes.admin.v1.SearchRequest
+	15, // 25: hermes.admin.v1.Admin.Describe:input_type -> hermes.admin.v1.DescribeRequest
+	17, // 26: hermes.admin.v1.Admin.Call:input_type -> hermes.admin.v1.CallRequest
+	22, // 27: hermes.admin.v1.Admin.Attach:input_type -> hermes.admin.v1.AttachFrame
+	23, // 28: hermes.admin.v1.Admin.DevAttach:input_type -> hermes.admin.v1.DevRequest
+	1,  // 29: hermes.admin.v1.Admin.Status:output_type -> hermes.admin.v1.StatusResponse
+	6,  // 30: hermes.admin.v1.Admin.ListProviders:output_type -> hermes.admin.v1.ListProvidersResponse
+	9,  // 31: hermes.admin.v1.Admin.InspectProvider:output_type -> hermes.admin.v1.InspectProviderResponse
+	11, // 32: hermes.admin.v1.Admin.ListTools:output_type -> hermes.admin.v1.ListToolsResponse
+	14, // 33: hermes.admin.v1.Admin.Search:output_type -> hermes.admin.v1.SearchResponse
+	16, // 34: hermes.admin.v1.Admin.Describe:output_type -> hermes.admin.v1.DescribeResponse
+	18, // 35: hermes.admin.v1.Admin.Call:output_type -> hermes.admin.v1.CallEvent
+	22, // 36: hermes.admin.v1.Admin.Attach:output_type -> hermes.admin.v1.AttachFrame
+	26, // 37: hermes.admin.v1.Admin.DevAttach:output_type -> hermes.admin.v1.DevEvent
+	29, // [29:38] is the sub-list for method output_type
+	20, // [20:29] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_admin_proto_init() }
@@ -1753,13 +2029,17 @@ func file_admin_proto_init() {
 		(*CallEvent_Log)(nil),
 		(*CallEvent_Result)(nil),
 	}
+	file_admin_proto_msgTypes[23].OneofWrappers = []any{
+		(*DevRequest_Plugin)(nil),
+		(*DevRequest_Reload)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_admin_proto_rawDesc), len(file_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -30,6 +30,7 @@ const (
 	Admin_Describe_FullMethodName        = "/hermes.admin.v1.Admin/Describe"
 	Admin_Call_FullMethodName            = "/hermes.admin.v1.Admin/Call"
 	Admin_Attach_FullMethodName          = "/hermes.admin.v1.Admin/Attach"
+	Admin_DevAttach_FullMethodName       = "/hermes.admin.v1.Admin/DevAttach"
 )
 
 // AdminClient is the client API for Admin service.
@@ -51,6 +52,9 @@ type AdminClient interface {
 	Call(ctx context.Context, in *CallRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CallEvent], error)
 	// Attach carries MCP's stdio framing: the first frame of the client names the agent, every other holds bytes.
 	Attach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AttachFrame, AttachFrame], error)
+	// DevAttach makes a plugin that is being written a provider, for as long as the stream lasts. The first request says which
+	// plugin, every other reloads it. The daemon tells how it does whenever that changes.
+	DevAttach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[DevRequest, DevEvent], error)
 }
 
 type adminClient struct {
@@ -153,6 +157,19 @@ func (c *adminClient) Attach(ctx context.Context, opts ...grpc.CallOption) (grpc
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Admin_AttachClient = grpc.BidiStreamingClient[AttachFrame, AttachFrame]
 
+func (c *adminClient) DevAttach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[DevRequest, DevEvent], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Admin_ServiceDesc.Streams[2], Admin_DevAttach_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[DevRequest, DevEvent]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Admin_DevAttachClient = grpc.BidiStreamingClient[DevRequest, DevEvent]
+
 // AdminServer is the server API for Admin service.
 // All implementations must embed UnimplementedAdminServer
 // for forward compatibility.
@@ -172,6 +189,9 @@ type AdminServer interface {
 	Call(*CallRequest, grpc.ServerStreamingServer[CallEvent]) error
 	// Attach carries MCP's stdio framing: the first frame of the client names the agent, every other holds bytes.
 	Attach(grpc.BidiStreamingServer[AttachFrame, AttachFrame]) error
+	// DevAttach makes a plugin that is being written a provider, for as long as the stream lasts. The first request says which
+	// plugin, every other reloads it. The daemon tells how it does whenever that changes.
+	DevAttach(grpc.BidiStreamingServer[DevRequest, DevEvent]) error
 	mustEmbedUnimplementedAdminServer()
 }
 
@@ -205,6 +225,9 @@ func (UnimplementedAdminServer) Call(*CallRequest, grpc.ServerStreamingServer[Ca
 }
 func (UnimplementedAdminServer) Attach(grpc.BidiStreamingServer[AttachFrame, AttachFrame]) error {
 	return status.Error(codes.Unimplemented, "method Attach not implemented")
+}
+func (UnimplementedAdminServer) DevAttach(grpc.BidiStreamingServer[DevRequest, DevEvent]) error {
+	return status.Error(codes.Unimplemented, "method DevAttach not implemented")
 }
 func (UnimplementedAdminServer) mustEmbedUnimplementedAdminServer() {}
 func (UnimplementedAdminServer) testEmbeddedByValue()               {}
@@ -353,6 +376,13 @@ func _Admin_Attach_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Admin_AttachServer = grpc.BidiStreamingServer[AttachFrame, AttachFrame]
 
+func _Admin_DevAttach_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(AdminServer).DevAttach(&grpc.GenericServerStream[DevRequest, DevEvent]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Admin_DevAttachServer = grpc.BidiStreamingServer[DevRequest, DevEvent]
+
 // Admin_ServiceDesc is the grpc.ServiceDesc for Admin service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -394,6 +424,12 @@ var Admin_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Attach",
 			Handler:       _Admin_Attach_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "DevAttach",
+			Handler:       _Admin_DevAttach_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
 		},
