@@ -239,3 +239,31 @@ func (b *hosted) call(ctx context.Context, req *pb.InvokeRequest, o *Outcome) er
 	o.IsError, o.Structured = r.IsError, r.Structured
 	return nil
 }
+
+// Intercept asks the plugin's hook for its decision. It works in this process only: a daemon reaches a hook by a way of its
+// own.
+func (s *Session) Intercept(t testing.TB, e *pluginsdk.HookEvent) pluginsdk.Decision {
+	t.Helper()
+	b, ok := s.backend.(*inProcess)
+	if !ok {
+		t.Fatal("plugintest: Intercept needs a plugin in this process: use Start")
+	}
+	payload := e.Raw
+	if payload == nil {
+		var err error
+		if payload, err = json.Marshal(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), s.opts.Timeout)
+	defer cancel()
+	a, err := b.session.Intercept(ctx, &pb.InterceptRequest{Payload: payload})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d pluginsdk.Decision
+	if err := json.Unmarshal(a.GetDecision(), &d); err != nil {
+		t.Fatalf("the decision %s cannot be read: %v", a.GetDecision(), err)
+	}
+	return d
+}
