@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"hash/fnv"
+	"io"
 	"io/fs"
 	"maps"
 	"math"
@@ -127,13 +128,24 @@ func indexFiles(path string) ([]indexFile, error) {
 	}
 	var files []indexFile
 	for _, f := range list {
-		content, err := os.ReadFile(filepath.Join(path, f.Name()))
+		file, err := sumFile(filepath.Join(path, f.Name()))
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, indexFile{f.Name(), uint64(len(content)), crc32.Checksum(content, castagnoli)})
+		files = append(files, file)
 	}
 	return files, nil
+}
+
+func sumFile(path string) (indexFile, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return indexFile{}, err
+	}
+	defer f.Close()
+	sum := crc32.New(castagnoli)
+	n, err := io.Copy(sum, f)
+	return indexFile{filepath.Base(path), uint64(n), sum.Sum32()}, err
 }
 
 // openDisk opens the base in a folder.

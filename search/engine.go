@@ -79,9 +79,9 @@ func New(opts *Options) (*Engine, error) {
 func (e *Engine) Corpus() *Corpus { return e.current.Load() }
 
 // Update makes docs the whole corpus. The change is visible to the next search when it returns; the base index follows
-// in the background. Of two documents with one name the
-// later counts; one without a name is left out. Update never fails: trouble with an index on disk goes to the logger, and
-// the index is then built in memory. After Close it does nothing.
+// in the background. Of two documents with one name the later counts; one without a name, or with a name of more than
+// 512 bytes, is left out. Update never fails: trouble with an index on disk goes to the logger, and the index is then
+// built in memory. After Close it does nothing.
 func (e *Engine) Update(docs []Document) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -132,7 +132,7 @@ func (e *Engine) prepare(docs []Document, hashes []uint64, old *Corpus) ([]*entr
 	at := 0
 	for i, o := range order {
 		d := &docs[o]
-		if d.Name == "" || i+1 < len(order) && docs[order[i+1]].Name == d.Name {
+		if d.Name == "" || len(d.Name) > maxNameBytes || i+1 < len(order) && docs[order[i+1]].Name == d.Name {
 			continue
 		}
 		for at < len(old.docs) && old.docs[at].name < d.Name {

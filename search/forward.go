@@ -11,15 +11,16 @@ import (
 // layout is little-endian and of fixed width, so that 100,000 tools load in a fraction of a second:
 //
 //	magic, version, key (of the lexicon and the weights), counts
-//	vocabulary: for each term its length and bytes
-//	documents: for each its name, hashes, verb, lengths, and the counts of what follows
+//	texts: all terms, then all names, in one piece, so that they are one allocation
+//	vocabulary: the length of each term
+//	documents: for each the length of its name, hashes, verb, lengths, and the counts of what follows
 //	pools: postings, words of names and labels
 //	places of the documents in bleve's index
 //	files of bleve's index, each with name, size and checksum
 //	checksum of all that
 const (
 	forwardMagic   = "hsrch"
-	forwardVersion = 1
+	forwardVersion = 2
 )
 
 var (
@@ -47,19 +48,24 @@ type indexFile struct {
 func (f *forwardFile) encode() []byte {
 	le := binary.LittleEndian
 	out := append([]byte(forwardMagic), forwardVersion)
-	text := func(s string) {
-		out = le.AppendUint16(out, uint16(len(s)))
-		out = append(out, s...)
-	}
 	out = le.AppendUint64(out, f.key)
+	texts := len(out)
+	out = le.AppendUint32(out, 0)
+	for id := range f.vocab.size() {
+		out = append(out, f.vocab.term(uint32(id))...)
+	}
+	for _, e := range f.docs {
+		out = append(out, e.name...)
+	}
+	le.PutUint32(out[texts:], uint32(len(out)-texts-4))
 	out = le.AppendUint32(out, uint32(f.vocab.size()))
 	for id := range f.vocab.size() {
-		text(f.vocab.term(uint32(id)))
+		out = le.AppendUint16(out, uint16(len(f.vocab.term(uint32(id)))))
 	}
 	out = le.AppendUint32(out, uint32(len(f.docs)))
 	var terms, words uint32
 	for _, e := range f.docs {
-		text(e.name)
+		out = le.AppendUint16(out, uint16(len(e.name)))
 		out = le.AppendUint64(out, e.hash)
 		out = le.AppendUint64(out, e.nameHash)
 		out = le.AppendUint64(out, e.ownHash)
@@ -94,7 +100,8 @@ func (f *forwardFile) encode() []byte {
 	}
 	out = le.AppendUint32(out, uint32(len(f.files)))
 	for _, file := range f.files {
-		text(file.name)
+		out = le.AppendUint16(out, uint16(len(file.name)))
+		out = append(out, file.name...)
 		out = le.AppendUint64(out, file.size)
 		out = le.AppendUint32(out, file.sum)
 	}
@@ -103,8 +110,9 @@ func (f *forwardFile) encode() []byte {
 
 // forwardReader reads fixed-width values and remembers that the bytes ran out.
 type forwardReader struct {
-	b   []byte
-	bad bool
+	b     []byte
+	texts string
+	bad   bool
 }
 
 var zeros [8]byte
@@ -126,6 +134,17 @@ func (r *forwardReader) u8() byte    { return r.take(1)[0] }
 func (r *forwardReader) u16() uint16 { return binary.LittleEndian.Uint16(r.take(2)) }
 func (r *forwardReader) u32() uint32 { return binary.LittleEndian.Uint32(r.take(4)) }
 func (r *forwardReader) u64() uint64 { return binary.LittleEndian.Uint64(r.take(8)) }
+
+// text returns the next of the texts, which has n bytes.
+func (r *forwardReader) text(n uint16) string {
+	if int(n) > len(r.texts) {
+		r.bad = true
+		return ""
+	}
+	out := r.texts[:n]
+	r.texts = r.texts[n:]
+	return out
+}
 
 // count reads a number of things of at least size bytes each, of which there cannot be more than there are bytes.
 func (r *forwardReader) count(size int) int {
@@ -152,6 +171,7 @@ func decodeForward(b []byte) (*forwardFile, error) {
 	}
 	r := &forwardReader{b: body[len(forwardMagic)+1:]}
 	f := &forwardFile{key: r.u64(), vocab: newVocabulary()}
+	r.texts = string(r.take(r.count(1)))
 	if !r.vocabulary(f) || !r.documents(f) || !r.pools(f) || !r.index(f) {
 		return nil, errForward
 	}
@@ -163,7 +183,7 @@ func (r *forwardReader) vocabulary(f *forwardFile) bool {
 	f.vocab.ids = make(map[string]uint32, n)
 	f.vocab.terms = make([]string, 0, n)
 	for i := range n {
-		term := string(r.take(int(r.u16())))
+		term := r.text(r.u16())
 		f.vocab.ids[term] = uint32(i)
 		f.vocab.terms = append(f.vocab.terms, term)
 	}
@@ -179,7 +199,7 @@ func (r *forwardReader) documents(f *forwardFile) bool {
 	for i := range entries {
 		e := &entries[i]
 		f.docs[i] = e
-		e.name = string(r.take(int(r.u16())))
+		e.name = r.text(r.u16())
 		e.hash, e.nameHash, e.ownHash = r.u64(), r.u64(), r.u64()
 		e.verb = verbClass(r.u8())
 		for l := range e.lengths {
@@ -235,5 +255,5 @@ func (r *forwardReader) index(f *forwardFile) bool {
 	for range r.count(2 + 8 + 4) {
 		f.files = append(f.files, indexFile{name: string(r.take(int(r.u16()))), size: r.u64(), sum: r.u32()})
 	}
-	return !r.bad && len(r.b) == 0
+	return !r.bad && len(r.b) == 0 && r.texts == ""
 }
