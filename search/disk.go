@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/blevesearch/bleve/v2/index/scorch"
 )
@@ -161,11 +162,14 @@ func openDisk(folder string, key uint64) (*base, error) {
 	if f.key != key {
 		return nil, errors.New("index was made with another lexicon")
 	}
+	b := &base{docs: f.docs, vocab: f.vocab, place: f.place}
+	var naming sync.WaitGroup // a start waits for this function: the two halves of its work go side by side
+	naming.Go(func() { b.names = newNameIndex(f.docs) })
+	defer naming.Wait()
 	path := filepath.Join(folder, indexName)
 	if files, err := indexFiles(path); err != nil || !slices.Equal(files, f.files) {
 		return nil, errors.Join(errors.New("index is damaged"), err)
 	}
-	b := &base{docs: f.docs, vocab: f.vocab, names: newNameIndex(f.docs), place: f.place}
 	return b, b.start(path)
 }
 
