@@ -22,7 +22,7 @@ func TestRealCatalogsInTheirTiers(t *testing.T) {
 	blocks += fmt.Sprintf("plugin \"giant\" {\n  path = %q\n  config {\n    file  = %q\n    limit = %d\n  }\n}\n", plugin("catalog"), filepath.Join(data, "msgraph", "catalog.jsonl.gz"), giant)
 	sources := smallSources(t, filepath.Join(data, "mcptools", "catalog.jsonl.gz"), small)
 	for i, source := range sources {
-		blocks += fmt.Sprintf("plugin \"small%d\" {\n  path   = %q\n  prefix = true\n  config {\n    file   = %q\n    source = %q\n  }\n}\n",
+		blocks += fmt.Sprintf("plugin \"small%d\" {\n  path   = %q\n  prefix = true\n  config {\n    file   = %q\n    source = [%q]\n  }\n}\n",
 			i, plugin("catalog"), filepath.Join(data, "mcptools", "catalog.jsonl.gz"), source)
 	}
 	d := start(t, blocks)
