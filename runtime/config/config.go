@@ -47,8 +47,9 @@ type Config struct {
 	// Secrets are the values that secret(…) resolved, for masking wherever text leaves the daemon.
 	Secrets []Secret
 
-	toolsetRefs []toolsetRef         // what agents and toolsets name, for CheckToolsets
-	files       map[string]*hcl.File // the sources, for diagnostics after loading
+	toolsetRefs  []toolsetRef         // what agents and toolsets name, for CheckToolsets
+	files        map[string]*hcl.File // the sources, for diagnostics after loading
+	configPlaces map[string]places    // where the keys of plugins' config blocks are written, by the plugin's name
 }
 
 // Secret is one value that must not be seen.

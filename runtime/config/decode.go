@@ -89,9 +89,12 @@ func (d *decoder) body(into reflect.Value, body hcl.Body, s *scope, inherit bool
 		case f.labelled():
 			d.labelledBlocks(f, target, blocks)
 		case f.free():
+			places := places{"": s.at}
 			if block := d.single(blocks); block != nil {
-				target.SetBytes(d.freeform(block.Body, s.what))
+				places[""] = block.DefRange
+				target.SetBytes(d.freeform(block.Body, s.what, places))
 			}
+			d.cfg.configPlaces[d.owner] = places
 		case f.block() != nil:
 			d.blockField(f, target, blocks, inherit || f.inherit)
 			if attr := short[f.name]; attr != nil {

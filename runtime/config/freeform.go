@@ -14,10 +14,10 @@ import (
 )
 
 // freeform turns a block of any content into a JSON object: its keys as they are, a block without label as an object,
-// blocks with labels as objects by label. Nil after a fault.
-func (d *decoder) freeform(body hcl.Body, what string) []byte {
+// blocks with labels as objects by label. Nil after a fault. places gets the range of every key, by its JSON Pointer.
+func (d *decoder) freeform(body hcl.Body, what string, places places) []byte {
 	before := len(d.diags)
-	value := d.object(body, what)
+	value := d.object(body, what, "", places)
 	if len(d.diags) > before {
 		return nil
 	}
@@ -29,7 +29,7 @@ func (d *decoder) freeform(body hcl.Body, what string) []byte {
 	return encoded
 }
 
-func (d *decoder) object(body hcl.Body, what string) cty.Value {
+func (d *decoder) object(body hcl.Body, what, at string, places places) cty.Value {
 	members := map[string]cty.Value{}
 	native, ok := body.(*hclsyntax.Body)
 	if !ok {
@@ -41,11 +41,13 @@ func (d *decoder) object(body hcl.Body, what string) cty.Value {
 				continue
 			}
 			members[name] = d.plain(attr)
+			places.add(pointer(at, name), attr)
 		}
 		return cty.ObjectVal(members)
 	}
 	for name, attr := range native.Attributes {
 		members[name] = d.plain(attr.AsHCLAttribute())
+		places.add(pointer(at, name), attr.AsHCLAttribute())
 	}
 	byPath := map[string]cty.Value{}
 	for _, block := range native.Blocks {
@@ -55,7 +57,9 @@ func (d *decoder) object(body hcl.Body, what string) cty.Value {
 			d.fault(block.DefRange(), fmt.Sprintf("Second %s block", block.Type), "In a config block each block stands once. Write several as a list of objects.")
 			continue
 		}
-		byPath[key] = d.object(block.Body, what)
+		inside := pointer(at, path...)
+		places[inside] = block.DefRange()
+		byPath[key] = d.object(block.Body, what, inside, places)
 		d.place(members, path, byPath[key], block)
 	}
 	return cty.ObjectVal(members)

@@ -61,7 +61,7 @@ func newLoader(path string, env *Environment) *loader {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
 	}
-	d := &decoder{files: map[string]*hcl.File{}, dir: dir, cfg: &Config{}, secrets: &secretSet{}, scopes: map[string]*scope{}, labels: map[string][]hcl.Range{}}
+	d := &decoder{files: map[string]*hcl.File{}, dir: dir, cfg: &Config{configPlaces: map[string]places{}}, secrets: &secretSet{}, scopes: map[string]*scope{}, labels: map[string][]hcl.Range{}}
 	d.ctx = &hcl.EvalContext{Functions: d.functions(env)}
 	return &loader{decoder: d}
 }
