@@ -29,6 +29,7 @@ func newProviders(cfg *config.Config, dirs directories, version string, logger *
 		p, err := pluginhost.New(&pluginhost.Options{
 			Name: block.Name, Path: argv[0], Args: argv[1:],
 			Env: block.Env, PassEnv: block.PassEnv, Config: block.Config,
+			Locate:  func(pointer string) string { return cfg.PluginConfigAt(block.Name, pointer).String() },
 			Builtin: block.Trust == "builtin", Lazy: block.Start == "lazy",
 			IdleTimeout: block.IdleTimeout, StartTimeout: block.StartTimeout, StopGrace: block.StopGrace, CallTimeout: block.CallTimeout,
 			MTLS: &block.MTLS, MaxMessageBytes: int(block.MaxMessageBytes), Grant: block.Grant,

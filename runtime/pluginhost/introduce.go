@@ -80,7 +80,7 @@ func (p *Provider) configure(ctx context.Context, i *instance) error {
 	}
 	var faults []string
 	for _, d := range answer.GetDiagnostics() {
-		text := diagnostic(d)
+		text := p.located(d.GetPath()) + diagnostic(d)
 		if d.GetSeverity() != pb.Diagnostic_SEVERITY_ERROR {
 			p.log.logger.Warn("plugin remarks on its configuration", "remark", text)
 			continue
@@ -108,9 +108,20 @@ func (p *Provider) fitsSchema(text []byte) error {
 	}
 	var faults []string
 	for _, f := range fit.Faults[:min(len(fit.Faults), maxDiagnostics)] {
-		faults = append(faults, strings.Replace(f.Path, "arguments", "config", 1)+" "+f.Detail)
+		faults = append(faults, p.located(schema.Pointer(f.Path))+strings.Replace(f.Path, "arguments", "config", 1)+" "+f.Detail)
 	}
 	return errors.New("its configuration is wrong: " + strings.Join(faults, "; "))
+}
+
+// located says where a key of the config block is written, if the options know: "config.hcl:12: ".
+func (p *Provider) located(pointer string) string {
+	if p.opts.Locate == nil {
+		return ""
+	}
+	if at := p.opts.Locate(oneLine(cut(pointer))); at != "" {
+		return at + ": "
+	}
+	return ""
 }
 
 func diagnostic(d *pb.Diagnostic) string {

@@ -50,6 +50,8 @@ type Options struct {
 	PassEnv []string
 	// Config is the operator's config block, a JSON object; nil if there is none.
 	Config json.RawMessage
+	// Locate says where a key of Config is written, as "file:line", given by its JSON Pointer; "" and nil do not know.
+	Locate func(pointer string) string
 	// Builtin trusts the plugin's word on coldness.
 	Builtin bool
 	// Lazy starts the process with the first call, once its tools are known from an earlier start.

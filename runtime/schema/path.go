@@ -32,6 +32,40 @@ func location(path []step) string {
 	return b.String()
 }
 
+// Pointer turns a [Fault]'s path into a JSON Pointer (RFC 6901) to the same place: arguments.options.tags[2] is
+// /options/tags/2.
+func Pointer(path string) string {
+	rest, pointer := strings.TrimPrefix(path, root), ""
+	for rest != "" {
+		var key string
+		switch {
+		case strings.HasPrefix(rest, `["`):
+			quoted, err := strconv.QuotedPrefix(rest[1:])
+			if err != nil {
+				return pointer
+			}
+			if key, err = strconv.Unquote(quoted); err != nil {
+				return pointer
+			}
+			rest = strings.TrimPrefix(rest[1+len(quoted):], "]")
+		case rest[0] == '[':
+			key, rest, _ = strings.Cut(rest[1:], "]")
+		default:
+			rest = strings.TrimPrefix(rest, ".")
+			end := strings.IndexAny(rest, ".[")
+			if end < 0 {
+				end = len(rest)
+			}
+			if end == 0 {
+				return pointer
+			}
+			key, rest = rest[:end], rest[end:]
+		}
+		pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+	}
+	return pointer
+}
+
 func isWord(s string) bool {
 	for i := range len(s) {
 		b := s[i]
