@@ -59,7 +59,6 @@ func (c *cli) standalone(ctx context.Context, agent string) error {
 		return err
 	}
 	defer closeLog()
-	tuneMemory()
 	cfg.StateDir = filepath.Join(cfg.StateDir, standaloneState)
 	d, err := daemon.New(&daemon.Options{Config: cfg, Version: version, Standalone: true, Logger: logger})
 	if err != nil {
@@ -67,6 +66,7 @@ func (c *cli) standalone(ctx context.Context, agent string) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	go tuneMemory(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
 	select {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -34,9 +33,9 @@ func (c *cli) serve(ctx context.Context) error {
 		return err
 	}
 	defer closeLog()
-	tuneMemory()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	go tuneMemory(ctx)
 	d, err := daemon.New(&daemon.Options{Config: cfg, Version: version, Service: config.ProcessEnvironment().Service, Logger: logger})
 	if err != nil {
 		return err
@@ -65,21 +64,6 @@ func (c *cli) welcome(d *daemon.Daemon) {
 		fmt.Fprintf(c.out, "  MCP over HTTP      %s/mcp\n  function calling   %s/v1/tools and %s/v1/calls\n", a.HTTP, a.HTTP, a.HTTP)
 	}
 	fmt.Fprintf(c.out, "  MCP over stdio     %s mcp\n\nA first search, in another terminal:\n  %s tool search \"greet somebody by name\"\n", me, me)
-}
-
-// tuneMemory makes the garbage collector fit a daemon that decodes much and keeps little: four times the live heap may be
-// in use before it runs, but not once that would be a large share of the machine. GOGC and GOMEMLIMIT override it.
-func tuneMemory() {
-	const (
-		gcPercent   = 400
-		memoryLimit = 512 << 20
-	)
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(memoryLimit)
-	}
 }
 
 var levels = map[string]slog.Level{

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -107,5 +108,34 @@ func TestTheTableItself(t *testing.T) {
 				t.Errorf("allowed(%s, %s) = %t, want %t", c.from, c.to, ok, c.ok)
 			}
 		})
+	}
+}
+
+// A dependency without a reason is not one.
+func TestEveryDependencyHasItsLine(t *testing.T) {
+	page, err := os.ReadFile("../../docs/dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	direct := map[string]bool{}
+	for _, p := range list(t, "-test", "./...") {
+		for _, imported := range p.Imports {
+			direct[imported] = true
+		}
+	}
+	cmd := exec.Command("go", "list", "-m", "-f", "{{if not .Main}}{{.Path}}{{end}}", "all")
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for module := range strings.FieldsSeq(string(out)) {
+		used := false
+		for imported := range direct {
+			used = used || imported == module || strings.HasPrefix(imported, module+"/")
+		}
+		if used && !strings.Contains(string(page), "| "+module+" |") {
+			t.Errorf("docs/dependencies.md has no line for %s", module)
+		}
 	}
 }
