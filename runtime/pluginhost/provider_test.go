@@ -374,6 +374,36 @@ func TestAScriptIsAPluginToo(t *testing.T) {
 	h.text("echo", `{}`)
 }
 
+func TestAHookDecidesOrFailsInTime(t *testing.T) {
+	tests := map[string]struct {
+		modes []string
+		want  string
+		code  tool.Code
+	}{
+		"a decision":           {[]string{"hook"}, `{"action":"block","message":"11 bytes"}`, ""},
+		"no hook":              {nil, "", tool.Unsupported},
+		"no JSON":              {[]string{"hook", "bad-decision"}, "", tool.BadAnswer},
+		"no answer":            {[]string{"hook", "hang-Intercept"}, "", tool.Timeout},
+		"a crash while asking": {[]string{"hook", "crash-Intercept"}, "", tool.HookFailed},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := start(t, options(t, tt.modes...))
+			h.ready()
+			if h.IsHook() != (tt.modes != nil) {
+				t.Errorf("is a hook: %v", h.IsHook())
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			got, err := h.Intercept(ctx, json.RawMessage(`{"tool":""}`))
+			if tool.CodeOf(err) != tt.code || string(got) != tt.want {
+				t.Errorf("got %s, %v", got, err)
+			}
+		})
+	}
+}
+
 func TestCallsOfAllToolsAtOnceHaveOneOutcomeEach(t *testing.T) {
 	t.Parallel()
 	h := start(t, options(t))

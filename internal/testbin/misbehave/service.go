@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -55,6 +56,8 @@ func (s *service) Describe(context.Context, *pb.DescribeRequest) (*pb.DescribeRe
 		d.ConfigSchema = []byte(`{"type":12}`)
 	case is(s.modes, "no-capabilities"):
 		d.Capabilities = nil
+	case is(s.modes, "hook"):
+		d.Capabilities = append(d.Capabilities, "hooks")
 	}
 	return d, nil
 }
@@ -133,6 +136,14 @@ func (s *service) Answer(_ context.Context, req *pb.AnswerRequest) (*pb.AnswerRe
 		delete(s.answers, req.GetId())
 	}
 	return &pb.AnswerResponse{}, nil
+}
+
+func (s *service) Intercept(_ context.Context, req *pb.InterceptRequest) (*pb.InterceptResponse, error) {
+	s.enter("Intercept")
+	if is(s.modes, "bad-decision") {
+		return &pb.InterceptResponse{Decision: []byte("allow")}, nil
+	}
+	return &pb.InterceptResponse{Decision: []byte(`{"action":"block","message":"` + strconv.Itoa(len(req.GetPayload())) + ` bytes"}`)}, nil
 }
 
 func (s *service) Drain(context.Context, *pb.DrainRequest) (*pb.DrainResponse, error) {

@@ -1,3 +1,5 @@
+//go:build unix
+
 package pluginhost_test
 
 import "syscall"
