@@ -16,7 +16,7 @@ import (
 const ToolName tool.Name = "result_read"
 
 // pageSlack is room for what a page says besides the text, so that a page is never itself too big.
-const pageSlack = 1_000
+const pageSlack = 200
 
 // defaultPage is how many characters a read returns that asks for no number.
 const defaultPage = 20_000
