@@ -157,7 +157,9 @@ func (p *preparer) add(field int, text string) {
 			return
 		}
 		id := p.term(word)
-		p.freq[id] = p.freq[id].inc(field)
+		if field != fieldName || p.freq[id].get(fieldName) == 0 { // a name that repeats a word says no more
+			p.freq[id] = p.freq[id].inc(field)
+		}
 		if extra {
 			return
 		}

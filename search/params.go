@@ -8,7 +8,7 @@ type params struct {
 
 	weak, argument, unknownName float32 // share of a query word's weight that is left
 	synonym, onlySynonym        float32 // share of a synonym's, and when the word itself is in no tool
-	compound, fuzzy, camelPart  float32
+	compound, fuzzy, camelPart  float32 // share of a word's halves, of a neighbour in spelling, and of a part of a known compound
 
 	clause     float32 // share of a tool's score that comes from its place within the sentence it serves best
 	clauseInfo float32 // exponent with which the information of a sentence counts against that of the fullest one

@@ -134,11 +134,7 @@ func (r *run) secondPass(c *candidate) {
 	if len(e.srcSeq) > 0 && !slices.ContainsFunc(e.srcSeq, func(t uint32) bool { return asked(t) < .5 }) && r.idf(r.df(e.srcSeq[0])) > .1 {
 		c.second.source = p.source
 	}
-	for i := 1; i < len(e.nameSeq); i++ {
-		if r.isPair(e.nameSeq[i-1], e.nameSeq[i]) {
-			c.second.pair += p.pair
-		}
-	}
+	c.second.pair = p.pair * float32(r.pairs(e.nameSeq))
 	c.second.coverage = r.power(c.met)
 	factor := (1 + c.second.name + c.second.verb + c.second.source + c.second.pair) * p.nameGrade[c.grade]
 	c.score = c.first * factor * c.second.coverage
@@ -188,19 +184,24 @@ func (r *run) byClause(best []*candidate) {
 	}
 }
 
-// isPair reports whether two terms stand side by side in the query, in that order.
-func (r *run) isPair(a, b uint32) bool {
-	if !r.wanted.has(a) || !r.wanted.has(b) {
-		return false
-	}
-	sa, sb := r.slotOf[a], r.slotOf[b]
+// pairs counts the neighbouring words of the query that are neighbours in a name too, each once.
+func (r *run) pairs(name []uint32) int {
+	n := 0
 	for i := 1; i < len(r.q.concepts); i++ {
-		x, y := r.q.concepts[i-1].alts, r.q.concepts[i].alts
-		if len(x) > 0 && len(y) > 0 && x[0].weight == 1 && y[0].weight == 1 && x[0].slots[0] == sa && y[0].slots[0] == sb {
-			return true
+		a, known := r.q.concepts[i-1].own()
+		b, alsoKnown := r.q.concepts[i].own()
+		if !known || !alsoKnown {
+			continue
+		}
+		first, second := r.q.slots[a].term, r.q.slots[b].term
+		for j := 1; j < len(name); j++ {
+			if name[j-1] == first && name[j] == second {
+				n++
+				break
+			}
 		}
 	}
-	return false
+	return n
 }
 
 // compare orders candidates: exact names, then scores, then names.

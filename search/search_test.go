@@ -230,6 +230,16 @@ func TestWhatWasLearnedNeverLiftsAToolAboveAnExactName(t *testing.T) {
 	}
 }
 
+func TestANameThatRepeatsItselfGainsNothing(t *testing.T) {
+	scope := newEngine(t, nil,
+		doc("github", "create_issue", "Create an issue."),
+		doc("a", "create_issue_create_issue_create_issue_create_issue", "Create an issue."),
+	).Corpus().Scope(nil)
+	if got := names(scope.Search(search.Query{Text: "create an issue in the tracker"})); got[0] != "mcp__github__create_issue" {
+		t.Errorf("%q ranks first", got[0])
+	}
+}
+
 func TestBadQueriesAreAnsweredInTime(t *testing.T) {
 	docs := append(manyDocs(3000), corpus(t).Docs...)
 	e := newEngine(t, nil, docs...)
