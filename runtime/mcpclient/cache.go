@@ -14,7 +14,7 @@ import (
 )
 
 // cacheFormat is the version of the file's layout.
-const cacheFormat = 1
+const cacheFormat = 2
 
 // digest identifies a list of tools, or what a list depends on.
 type digest [sha256.Size]byte
@@ -28,7 +28,7 @@ func digestOf(tools []json.RawMessage) digest {
 	return digest(h.Sum(nil))
 }
 
-// cache keeps a server's list of tools between runs, so that a lazy server needs no process until its first call. A file
+// cache keeps a server's lists between runs, so that a lazy server needs no process until its first call. A file
 // holds the list of exactly one configuration: another command, address, environment or header has another file.
 type cache struct {
 	dir, file string // "" in both: nothing is kept
@@ -38,7 +38,7 @@ func newCache(o *Options) *cache {
 	if o.CacheDir == "" {
 		return &cache{}
 	}
-	key, err := json.Marshal([]any{cacheFormat, o.Name, o.Command, o.Dir, o.URL, o.Env, o.PassEnv, o.Headers})
+	key, err := json.Marshal([]any{cacheFormat, o.Name, o.Command, o.Dir, o.URL, o.Env, o.PassEnv, o.Headers, o.Resources, o.Prompts})
 	if err != nil {
 		panic("mcpclient: strings did not marshal: " + err.Error())
 	}
@@ -46,13 +46,15 @@ func newCache(o *Options) *cache {
 	return &cache{dir: o.CacheDir, file: filepath.Join(o.CacheDir, "mcp-"+hex.EncodeToString(sum[:12])+".json")}
 }
 
+// cacheFile is what is kept: what the server listed, as it listed it.
 type cacheFile struct {
 	Format int               `json:"format"`
 	Tools  []json.RawMessage `json:"tools"`
+	stock
 }
 
-// load returns the kept list, or nil if there is none.
-func (c *cache) load() ([]json.RawMessage, error) {
+// load returns what is kept, or nil if there is nothing.
+func (c *cache) load() (*cacheFile, error) {
 	if c.file == "" {
 		return nil, nil
 	}
@@ -72,7 +74,7 @@ func (c *cache) load() ([]json.RawMessage, error) {
 }
 
 // readCache takes the file's bytes apart.
-func readCache(data []byte) ([]json.RawMessage, error) {
+func readCache(data []byte) (*cacheFile, error) {
 	if len(data) > maxListBytes {
 		return nil, fmt.Errorf("the file has more than %d bytes", maxListBytes)
 	}
@@ -80,27 +82,33 @@ func readCache(data []byte) ([]json.RawMessage, error) {
 		return nil, errors.New("the file is not JSON")
 	}
 	format := ""
-	tools := []json.RawMessage{}
+	kept := &cacheFile{Format: cacheFormat, Tools: []json.RawMessage{}}
 	listed := false
 	members(data, func(key string, value json.RawMessage) {
 		switch key {
 		case "format":
 			format = string(value)
 		case "tools":
-			listed = elements(value, func(one json.RawMessage) { tools = append(tools, one) })
+			listed = elements(value, func(one json.RawMessage) { kept.Tools = append(kept.Tools, one) })
+		case "resources":
+			elements(value, func(one json.RawMessage) { kept.Resources = append(kept.Resources, one) })
+		case "templates":
+			elements(value, func(one json.RawMessage) { kept.Templates = append(kept.Templates, one) })
+		case "prompts":
+			elements(value, func(one json.RawMessage) { kept.Prompts = append(kept.Prompts, one) })
 		}
 	})
 	switch {
 	case format != fmt.Sprint(cacheFormat):
 		return nil, fmt.Errorf("the file has format %s instead of %d", bounded(format, 20), cacheFormat)
-	case !listed || len(tools) > maxTools:
+	case !listed || len(kept.Tools) > maxTools:
 		return nil, errors.New("the file holds no list of tools")
 	}
-	return tools, nil
+	return kept, nil
 }
 
-// store replaces the kept list at once or not at all.
-func (c *cache) store(tools []json.RawMessage) (err error) {
+// store replaces what is kept at once or not at all.
+func (c *cache) store(kept *cacheFile) (err error) {
 	if c.file == "" {
 		return nil
 	}
@@ -116,12 +124,14 @@ func (c *cache) store(tools []json.RawMessage) (err error) {
 			err = errors.Join(err, os.Remove(f.Name()))
 		}
 	}()
-	if tools == nil {
-		tools = []json.RawMessage{}
+	full := *kept
+	full.Format = cacheFormat
+	if full.Tools == nil {
+		full.Tools = []json.RawMessage{}
 	}
 	e := json.NewEncoder(f)
 	e.SetEscapeHTML(false)
-	err = errors.Join(e.Encode(cacheFile{Format: cacheFormat, Tools: tools}), f.Close())
+	err = errors.Join(e.Encode(&full), f.Close())
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 const (
@@ -84,7 +83,7 @@ func (l *line) roundTrip(ctx context.Context, r *request) (json.RawMessage, erro
 	if r.host != nil && (r.host.OnProgress != nil || r.host.OnLog != nil) {
 		c.events = make(chan func(), maxEvents)
 	}
-	meta, err := l.register(c)
+	meta, err := l.register(c, r)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +148,7 @@ func (a reply) unpack() (json.RawMessage, error) {
 }
 
 // register gives a call its number, and returns what the protocol wants in its _meta.
-func (l *line) register(c *call) (meta string, err error) {
+func (l *line) register(c *call, r *request) (meta string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -158,7 +157,13 @@ func (l *line) register(c *call) (meta string, err error) {
 	l.last++
 	c.id = l.last
 	l.calls[c.id] = c
-	return l.meta, nil
+	if l.meta == nil {
+		return "", nil
+	}
+	if r.of == nil {
+		return l.meta[canEverything], nil
+	}
+	return l.meta[abilitiesOf(r.host)], nil
 }
 
 // giveUp ends a call whose caller left, and tells the server so.
@@ -235,22 +240,6 @@ func (l *line) alive(ctx context.Context) error {
 		return nil
 	}
 	return err
-}
-
-// requestMeta is what every request of protocol 2026-07-28 carries in its _meta.
-func requestMeta(version string, client *mcp.Implementation, capabilities *mcp.ClientCapabilities) (string, error) {
-	info, err := json.Marshal(client)
-	if err != nil {
-		return "", err
-	}
-	caps, err := json.Marshal(struct { // without the field for roots, which the SDK writes even if there are none
-		Elicitation *mcp.ElicitationCapabilities `json:"elicitation"`
-		Sampling    *mcp.SamplingCapabilities    `json:"sampling"`
-	}{capabilities.Elicitation, capabilities.Sampling})
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf(`%q:%q,%q:%s,%q:%s,`, mcp.MetaKeyProtocolVersion, version, mcp.MetaKeyClientInfo, info, mcp.MetaKeyClientCapabilities, caps), nil
 }
 
 // refused ends the request of f with the JSON-RPC error that the server put into an HTTP error. It reports whether somebody

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
@@ -15,8 +14,6 @@ import (
 )
 
 const (
-	// maxRounds bounds how often one call may ask for input (2026-07-28).
-	maxRounds = 10
 	// maxAgentText bounds what an agent reads of a server's error; the operator reads maxOperatorText.
 	maxAgentText, maxOperatorText = 2048, 64 << 10
 	// maxSilent calls in a row that time out without a word from the server raise the question whether it lives.
@@ -40,9 +37,10 @@ func (p *Provider) Invoke(ctx context.Context, req *provider.Request) (*tool.Res
 			return nil, p.waited(ctx)
 		}
 	}
-	result, err := p.once(ctx, req)
+	talk := &conversation{}
+	result, err := p.once(ctx, req, talk)
 	if errors.Is(err, &tool.Error{Code: tool.NotSent}) && ctx.Err() == nil {
-		result, err = p.once(ctx, req)
+		result, err = p.once(ctx, req, talk)
 	}
 	if err != nil {
 		return nil, err
@@ -58,39 +56,49 @@ func (p *Provider) waited(ctx context.Context) error {
 	return tool.Errorf(tool.NotSent, "server %q runs one call at a time and was busy until the deadline; the call was not sent, try again later", p.opts.Name)
 }
 
-func (p *Provider) once(ctx context.Context, req *provider.Request) (*tool.Result, error) {
+func (p *Provider) once(ctx context.Context, req *provider.Request, talk *conversation) (*tool.Result, error) {
 	s, release, err := p.supervisor.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 	before := s.line.heard.Load()
-	result, err := s.callTool(ctx, req)
+	result, err := s.callTool(ctx, req, talk)
 	if err == nil {
-		p.silent.Store(0)
-		p.supervisor.Succeeded()
+		p.succeeded()
 		if most := req.MaxResultBytes; most > 0 && result.Size() > most {
 			return nil, p.tooLarge(most)
 		}
 		return result, nil
 	}
 	var refused *rpcError
+	if errors.As(err, &refused) {
+		p.succeeded()
+		return nil, p.refusal(refused)
+	}
+	return nil, p.failed(ctx, s, err, s.line.heard.Load() == before)
+}
+
+// succeeded notes an exchange that worked, whatever the server answered.
+func (p *Provider) succeeded() {
+	p.silent.Store(0)
+	p.supervisor.Succeeded()
+}
+
+// failed translates why a request has no answer. silent says that the server said nothing at all meanwhile.
+func (p *Provider) failed(ctx context.Context, s *session, err error, silent bool) error {
 	var broken *brokenError
 	switch {
-	case errors.As(err, &refused):
-		p.silent.Store(0)
-		p.supervisor.Succeeded()
-		return nil, p.refusal(refused)
 	case errors.As(err, &broken):
 		if !broken.sent && s.line.ctx.Err() != nil {
 			p.awaitEnd(ctx, s)
 		}
-		return nil, p.fault(broken)
+		return p.fault(broken)
 	case ctx.Err() != nil:
-		p.noteSilence(ctx, s, s.line.heard.Load() == before)
-		return nil, p.outOfTime(ctx)
+		p.noteSilence(ctx, s, silent)
+		return p.outOfTime(ctx)
 	default:
-		return nil, tool.AsError(err)
+		return tool.AsError(err)
 	}
 }
 
@@ -161,8 +169,8 @@ func (p *Provider) tooLarge(most int) *tool.Error {
 	return tool.Errorf(tool.ResultTooLarge, "the result is bigger than %d bytes; ask for less, for example by a filter or a page", most)
 }
 
-// callTool runs tools/call, and the questions that a server of 2026-07-28 puts between.
-func (s *session) callTool(ctx context.Context, req *provider.Request) (*tool.Result, error) {
+// callTool runs tools/call.
+func (s *session) callTool(ctx context.Context, req *provider.Request, talk *conversation) (*tool.Result, error) {
 	r := &request{method: "tools/call", name: req.Definition.OwnName, of: req.Call, host: req.Host}
 	if s.modern {
 		if wanted := (*s.p.params.Load())[r.name]; wanted != nil {
@@ -172,43 +180,16 @@ func (s *session) callTool(ctx context.Context, req *provider.Request) (*tool.Re
 			r.extra = `"` + mcp.MetaKeyLogLevel + `":"info",`
 		}
 	}
-	var answers, state json.RawMessage
-	r.params = func(b *bytes.Buffer) error { return writeCall(b, req, answers, state) }
-	pages := 0
-	for range maxRounds {
-		raw, err := s.line.roundTrip(ctx, r)
-		if asked := urlsOf(err); asked != nil && pages == 0 {
-			pages++
-			if err := s.openPages(ctx, req.Host, asked); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		o, err := readResult(raw)
-		if err != nil {
-			return nil, tool.Errorf(tool.BadAnswer, "server %q answered against its protocol: %w; the call may have run", s.p.opts.Name, err)
-		}
-		if o.inputs == nil {
-			return &o.result, nil
-		}
-		if answers, err = fulfil(ctx, req.Host, o.inputs); err != nil {
-			return nil, err
-		}
-		state = o.state
-		if len(o.inputs) == 0 { // a server that sheds load: it asks for nothing but a later try
-			if err := sleep(ctx, time.Second); err != nil {
-				return nil, err
-			}
-		}
+	r.params = func(b *bytes.Buffer) error { return writeCall(b, req) }
+	o, err := s.converse(ctx, r, talk, readResult)
+	if err != nil {
+		return nil, err
 	}
-	return nil, tool.Errorf(tool.ToolFailed, "server %q asked for input %d times without coming to an end; the call was given up", s.p.opts.Name, maxRounds)
+	return &o.result, nil
 }
 
 // writeCall writes the params of tools/call.
-func writeCall(b *bytes.Buffer, req *provider.Request, answers, state json.RawMessage) error {
+func writeCall(b *bytes.Buffer, req *provider.Request) error {
 	b.WriteString(`"name":`)
 	writeString(b, req.Definition.OwnName)
 	b.WriteString(`,"arguments":`)
@@ -217,49 +198,5 @@ func writeCall(b *bytes.Buffer, req *provider.Request, answers, state json.RawMe
 	} else if err := json.Compact(b, req.Call.Arguments); err != nil {
 		return tool.Errorf(tool.InvalidArguments, "the arguments are not JSON: %w", err)
 	}
-	if answers != nil {
-		b.WriteString(`,"inputResponses":`)
-		b.Write(answers)
-	}
-	if state != nil {
-		b.WriteString(`,"requestState":`)
-		return json.Compact(b, state)
-	}
 	return nil
-}
-
-// fulfil answers the questions in a result, one after the other, as the object of answers that the next round carries.
-func fulfil(ctx context.Context, host *provider.Host, inputs map[string]inputRequest) (json.RawMessage, error) {
-	answers := map[string]json.RawMessage{}
-	for id, in := range inputs {
-		var ask asker
-		switch in.Method {
-		case "elicitation/create":
-			ask = elicit
-		case "sampling/createMessage":
-			ask = sample
-		case "roots/list":
-			answers[id] = json.RawMessage(`{"roots":[]}`)
-			continue
-		default:
-			return nil, tool.Errorf(tool.Unsupported, "the tool asks for %q, which nothing here can answer", bounded(in.Method, 100))
-		}
-		answer, err := ask(ctx, host, in.Params)
-		if err != nil {
-			return nil, tool.AsError(err)
-		}
-		answers[id] = answer
-	}
-	return json.Marshal(answers)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -62,6 +62,7 @@ type line struct {
 	asking   atomic.Int32
 	probing  atomic.Bool
 	noise    *limiter
+	updated  func(uri string)       // told of changed resources; set before the handshake, nil for nobody
 	garbled  atomic.Pointer[string] // the first line that was not JSON
 
 	mu       sync.Mutex
@@ -71,7 +72,7 @@ type line struct {
 	asked    map[string]context.CancelFunc // questions of the server, by its request id
 	complete map[string]chan struct{}      // elicitations by URL that are waited for
 	version  string                        // of the protocol, once negotiated
-	meta     string                        // what each request carries in its _meta since 2026-07-28; "" before
+	meta     *requestMeta                  // nil before 2026-07-28
 }
 
 // newLine makes a line that waits for the answer to the probe for protocol 2026-07-28 as long as patience.
@@ -177,6 +178,8 @@ func (l *line) route(data []byte, origin *call) (answer bool) {
 		l.progress(params)
 	case "notifications/message":
 		l.logMessage(params, origin)
+	case "notifications/resources/updated":
+		l.resourceUpdated(params)
 	case "notifications/elicitation/complete":
 		l.elicitationComplete(params)
 	case "notifications/cancelled":
@@ -219,7 +222,7 @@ func (l *line) negotiated(version string) {
 }
 
 // carry sets what every request has in its _meta from now on.
-func (l *line) carry(meta string) {
+func (l *line) carry(meta *requestMeta) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.meta = meta

@@ -47,6 +47,8 @@ type Options struct {
 	Prefix *string
 	// Override lets its tools shadow built-ins of the same name.
 	Override bool
+	// Resources and Prompts offer the server's resources and prompts, see [provider.Library].
+	Resources, Prompts bool
 	// MaxMessageBytes bounds one message from the server (0: 16 MiB).
 	MaxMessageBytes int
 	// CacheDir keeps the list of tools between runs ("": it is not kept).

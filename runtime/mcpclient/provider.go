@@ -43,7 +43,10 @@ type Provider struct {
 	silent     atomic.Int32  // calls in a row that timed out without a word from the server
 
 	mu     sync.Mutex // serialises publishing
-	listed digest     // of the list that offer has
+	kept   cacheFile  // what the server listed last
+	listed digest     // of the tools that offer has
+	shelf  atomic.Pointer[provider.Shelf]
+	watch  watchers
 	offer  atomic.Pointer[provider.Offer]
 	params atomic.Pointer[map[string][]paramHeader]
 }
@@ -67,12 +70,16 @@ func New(opts *Options) (*Provider, error) {
 	}
 	p.offer.Store(&provider.Offer{Status: p.supervisor.Status()})
 	p.params.Store(&map[string][]paramHeader{})
-	tools, err := p.cache.load()
+	if o.Resources || o.Prompts {
+		p.shelf.Store(p.arrange(&stock{}))
+	}
+	kept, err := p.cache.load()
 	if err != nil {
 		p.log.Warn("the list of tools from the last run cannot be read; the server is started to list them", "error", err)
 	}
-	if tools != nil {
-		p.replace(tools)
+	if kept != nil {
+		p.replace(kept.Tools)
+		p.restock(&kept.stock)
 	}
 	return p, nil
 }
@@ -107,10 +114,18 @@ func (p *Provider) publish(tools []json.RawMessage) {
 	if !p.replace(tools) {
 		return
 	}
-	if err := p.cache.store(tools); err != nil {
+	p.keep()
+	p.opts.OnChange()
+}
+
+// keep writes what the server listed for the next run.
+func (p *Provider) keep() {
+	p.mu.Lock()
+	kept := p.kept
+	p.mu.Unlock()
+	if err := p.cache.store(&kept); err != nil {
 		p.log.Warn("the list of tools could not be kept for the next run", "error", err)
 	}
-	p.opts.OnChange()
 }
 
 // replace reports whether the list differs from the one that is offered.
@@ -122,7 +137,7 @@ func (p *Provider) replace(tools []json.RawMessage) bool {
 		return false
 	}
 	c := p.translate(tools)
-	p.listed = sum
+	p.listed, p.kept.Tools = sum, tools
 	p.params.Store(&c.params)
 	p.offer.Store(&provider.Offer{Tools: c.tools, Refused: c.refused, Status: p.offer.Load().Status})
 	return true

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
@@ -11,14 +12,9 @@ import (
 // multi round-trip requests).
 type outcome struct {
 	result tool.Result
-	inputs map[string]inputRequest // nil unless the server needs input
-	state  json.RawMessage         // given back with the input; nil if absent
-}
-
-// inputRequest is a question inside a result.
-type inputRequest struct {
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
+	raw    json.RawMessage           // of a resource, a prompt or a completion, instead of result
+	inputs map[string]provider.Input // nil unless the server needs input
+	state  json.RawMessage           // given back with the input; nil if absent
 }
 
 // readResult takes a result apart without decoding what is in it.
@@ -49,13 +45,7 @@ func readResult(raw json.RawMessage) (*outcome, error) {
 		return nil, errors.New("the result is no JSON object")
 	}
 	if needsInput || inputs != nil {
-		o.inputs = map[string]inputRequest{}
-		if !isNull(inputs) {
-			if err := json.Unmarshal(inputs, &o.inputs); err != nil {
-				return nil, errors.New("the result asks for input that cannot be read")
-			}
-		}
-		return o, nil
+		return o, o.readInputs(inputs)
 	}
 	if isError != nil && string(isError) != "true" && string(isError) != "false" {
 		return nil, errors.New("isError of the result is not a boolean")

@@ -25,10 +25,13 @@ type session struct {
 	line    *line
 	process *procgroup.Process // nil for a server over HTTP
 	stderr  *procgroup.TailBuffer
-	modern  bool          // the protocol is 2026-07-28 or later
-	changed chan struct{} // capacity 1: the server's list changed
-	loops   sync.WaitGroup
-	gone    chan struct{}
+	modern  bool // the protocol is 2026-07-28 or later
+	sdk     *mcp.ClientSession
+	has     *mcp.ServerCapabilities
+	// Capacity 1 each: the list of tools changed, or those of resources and prompts.
+	changed, restocked chan struct{}
+	loops              sync.WaitGroup
+	gone               chan struct{}
 }
 
 // start connects within ctx and publishes the server's tools.
@@ -44,7 +47,12 @@ func (p *Provider) start(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	p.publish(tools)
-	s.line.goWork(s.relist)
+	s.line.goWork(func() { s.relist(s.changed, s.relistTools) })
+	if p.opts.Resources || p.opts.Prompts {
+		s.restockLater()
+		s.line.goWork(func() { s.relist(s.restocked, s.relistShelf) })
+		s.line.goWork(func() { s.resubscribe(s.line.ctx) })
+	}
 	return s, nil
 }
 
@@ -59,7 +67,8 @@ func (p *Provider) late(ctx context.Context, err error) error {
 // connect makes a connection and shakes hands. A server that a request of the newest protocol kills is connected to again
 // with the older handshake, and so is one that is known to need it.
 func (p *Provider) connect(ctx context.Context, legacy bool) (*session, error) {
-	s := &session{p: p, line: newLine(p.log, p.opts.ConnectTimeout/3), changed: make(chan struct{}, 1), gone: make(chan struct{})}
+	s := &session{p: p, line: newLine(p.log, p.opts.ConnectTimeout/3), changed: make(chan struct{}, 1), restocked: make(chan struct{}, 1), gone: make(chan struct{})}
+	s.line.updated = p.watch.tell
 	if err := s.open(ctx); err != nil {
 		s.line.fail(errStopped)
 		return nil, err
@@ -136,10 +145,9 @@ func (s *session) shakeHands(ctx context.Context, legacy bool) error {
 		Sampling:    &mcp.SamplingCapabilities{Tools: &mcp.SamplingToolsCapabilities{}},
 	}
 	who := &mcp.Implementation{Name: "hermesd", Version: s.p.opts.Version}
-	client := mcp.NewClient(who, &mcp.ClientOptions{
-		Capabilities:           capabilities,
-		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { s.noteChange() },
-	})
+	options := &mcp.ClientOptions{Capabilities: capabilities}
+	s.handlers(options)
+	client := mcp.NewClient(who, options)
 	sdk, err := client.Connect(ctx, transport{s.line}, o)
 	if err != nil {
 		// The SDK closes the line when a handshake fails, so its end need not be the reason.
@@ -154,15 +162,19 @@ func (s *session) shakeHands(ctx context.Context, legacy bool) error {
 		closeSDK()
 	}
 	init := sdk.InitializeResult()
+	s.sdk, s.has = sdk, init.Capabilities
+	if s.has == nil {
+		s.has = &mcp.ServerCapabilities{}
+	}
 	s.line.negotiated(init.ProtocolVersion)
 	if init.ProtocolVersion > lastInitialize {
 		s.modern = true
-		meta, err := requestMeta(init.ProtocolVersion, who, capabilities)
+		meta, err := newRequestMeta(init.ProtocolVersion, who)
 		if err != nil {
 			return err
 		}
 		s.line.carry(meta)
-	} else if init.Capabilities != nil && init.Capabilities.Logging != nil {
+	} else if s.has.Logging != nil {
 		s.wantLogs(ctx)
 	}
 	return nil
@@ -188,36 +200,50 @@ func (s *session) noteChange() {
 	}
 }
 
-// relist reads the list again after each change, at most every relistPause. A list that cannot be read changes nothing.
-func (s *session) relist() {
+// relist reads lists again after each change, at most every relistPause.
+func (s *session) relist(changed <-chan struct{}, read func(ctx context.Context) error) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
-	for {
+	for wait := time.Duration(0); ; wait = relistPause {
 		select {
-		case <-s.changed:
+		case <-changed:
 		case <-s.line.done():
 			return
 		}
-		pause.Reset(relistPause)
+		pause.Reset(wait)
 		select {
 		case <-pause.C:
 		case <-s.line.done():
 			return
 		}
 		select { // what came meanwhile is covered by this reading
-		case <-s.changed:
+		case <-changed:
 		default:
 		}
 		ctx, cancel := context.WithTimeout(s.line.ctx, s.p.opts.ConnectTimeout)
-		tools, err := s.listTools(ctx)
+		err := read(ctx)
 		cancel()
-		switch {
-		case err == nil:
-			s.p.publish(tools)
-		case s.line.ctx.Err() == nil:
-			s.p.log.Warn("the server's changed list of tools could not be read; the former one stays", "error", err)
+		if err != nil && s.line.ctx.Err() == nil {
+			s.p.log.Warn("a list of the server that changed could not be read; the former one stays", "error", err)
 		}
 	}
+}
+
+func (s *session) relistTools(ctx context.Context) error {
+	tools, err := s.listTools(ctx)
+	if err == nil {
+		s.p.publish(tools)
+	}
+	return err
+}
+
+// relistShelf reads what the server has besides tools. That is done beside the start: tools never wait for it.
+func (s *session) relistShelf(ctx context.Context) error {
+	found, err := s.takeStock(ctx)
+	if err == nil {
+		s.p.publishShelf(found)
+	}
+	return err
 }
 
 // suspect asks a server over HTTP, after an exchange broke, whether it still lives; only silence ends the session.

@@ -104,6 +104,11 @@ type Host struct {
 	OnAsk func(ctx context.Context, q Question) (Answer, error)
 	// OnSample lets the agent's model complete something: MCP's sampling/createMessage params in, its result out.
 	OnSample func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
+	// OnRoots lists the folders that the agent's client works in: MCP's roots/list result out.
+	OnRoots func(ctx context.Context) (json.RawMessage, error)
+	// OnInputs asks for several things in one question: by the asker's ids, requests in and results out. nil where they
+	// can only be asked for one by one, by the functions above.
+	OnInputs func(ctx context.Context, requests map[string]Input) (map[string]json.RawMessage, error)
 	// OnCallTool runs another tool as the agent of the running call.
 	OnCallTool func(ctx context.Context, name tool.Name, args json.RawMessage) (*tool.Result, error)
 }
@@ -136,6 +141,14 @@ func (h *Host) Sample(ctx context.Context, params json.RawMessage) (json.RawMess
 		return nil, tool.Errorf(tool.Unsupported, "the agent's client offers no sampling; continue without its model")
 	}
 	return h.OnSample(ctx, params)
+}
+
+// Roots lists the folders that the agent's client works in.
+func (h *Host) Roots(ctx context.Context) (json.RawMessage, error) {
+	if h == nil || h.OnRoots == nil {
+		return json.RawMessage(`{"roots":[]}`), nil
+	}
+	return h.OnRoots(ctx)
 }
 
 // CallTool runs another tool for the running call.
