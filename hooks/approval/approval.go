@@ -108,6 +108,8 @@ type Pending struct {
 	Expires time.Time `json:"expires"`
 	// Binding is the hex digest of what the approval would be bound to.
 	Binding string `json:"binding"`
+	// Call is what was asked about, with nothing masked; nil if Lost. When identical calls share a request, it is the first.
+	Call *Request `json:"-"`
 	// Lost is set for a request that a daemon before this one left behind: nobody can answer it any more.
 	Lost bool `json:"lost,omitempty"`
 }

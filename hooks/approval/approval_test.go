@@ -119,7 +119,7 @@ func TestAnApprovedCallRunsOnceAndExactlyAsApproved(t *testing.T) {
 			ID: p.ID, CallID: "call-1", Agent: "ann", Session: "s1", Tool: "wipe", Title: "Wipe", Source: tool.SourcePlugin, SourceName: "disk",
 			Arguments: json.RawMessage(`{"disk":"sda"}`), Rule: "destructive (policy.hcl:3)", Reason: "it destroys",
 			Choices: []approval.Choice{"once", "session", "always", "deny"}, Pattern: approval.Pattern{"disk": `"sda"`},
-			Asked: time.Now(), Expires: time.Now().Add(5 * time.Minute), Binding: p.Binding,
+			Asked: time.Now(), Expires: time.Now().Add(5 * time.Minute), Binding: p.Binding, Call: r,
 		}
 		if diff := cmp.Diff(want, p); diff != "" {
 			t.Errorf("what the human sees (-want +got):\n%s", diff)
@@ -542,6 +542,9 @@ func TestOpenRequestsAreBounded(t *testing.T) {
 		answers := b.Ask(t.Context(), ask(request(), request(call("2"), arguments(`{}`))))
 		if code(answers[0].Err) != tool.ApprovalPending || code(answers[1].Err) != tool.RateLimited {
 			t.Errorf("%v, %v", answers[0].Err, answers[1].Err)
+		}
+		if a := b.Ask(t.Context(), ask(request(func(r *approval.Request) { r.Agent = "bob" })))[0]; code(a.Err) != tool.ApprovalPending {
+			t.Errorf("another agent pays for it: %v", a.Err)
 		}
 	})
 }

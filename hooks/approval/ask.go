@@ -12,7 +12,7 @@ import (
 // Ask is the entries of one batch that need a human, and how their own client can ask him.
 type Ask struct {
 	Requests []*Request
-	// Client asks through the agent's own client; nil if it cannot.
+	// Client asks through the agent's own client; nil if it cannot. A Suspendable one is not asked this way.
 	Client Channel
 	// Suspendable clients bring the batch back with the answer, instead of being asked while it waits (MCP's
 	// input_required). Resume is what they brought: the JSON of a [Resumption]; "" if nothing.
@@ -116,7 +116,7 @@ func (r *round) consultClient(ctx context.Context) bool {
 	case r.ask.Suspendable && slices.ContainsFunc(open, func(it *item) bool { return !slices.Contains(r.resumed, it.ID) }):
 		b.suspend(r, open)
 		return false
-	case r.ask.Client != nil && r.ask.Client.Listening():
+	case r.ask.Client != nil && !r.ask.Suspendable && r.ask.Client.Listening():
 		b.consult(ctx, r.ask.Client, open)
 	}
 	for _, it := range open {
@@ -253,8 +253,14 @@ func (b *Broker) askable(r *Request, a *Ask, taken []*waiter) *tool.Error {
 	if b.find(binding.sum(), taken) != nil {
 		return nil
 	}
-	if len(b.items) >= b.options.MaxOpen {
-		return tool.Errorf(tool.RateLimited, "%s was not run: %d approvals are open already; wait until they are answered", r.Definition.Name, len(b.items))
+	own := 0
+	for _, it := range b.items {
+		if it.Agent == r.Agent {
+			own++
+		}
+	}
+	if own >= b.options.MaxOpen || len(b.items) >= maxOpenOfAll {
+		return tool.Errorf(tool.RateLimited, "%s was not run: too many approvals are open already (%d of this agent); wait until they are answered", r.Definition.Name, own)
 	}
 	if a.Suspendable || a.Client != nil && a.Client.Listening() || len(b.watchers) > 0 {
 		return nil

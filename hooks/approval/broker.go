@@ -18,8 +18,10 @@ const (
 	DefaultWait = 50 * time.Second
 	// DefaultTimeout is how long a request stays open, and how long an answer can be used.
 	DefaultTimeout = 5 * time.Minute
-	// DefaultMaxOpen bounds the requests that are open at once.
-	DefaultMaxOpen = 1000
+	// DefaultMaxOpen bounds the requests of one agent that are open at once.
+	DefaultMaxOpen = 100
+	// maxOpenOfAll bounds those of all agents.
+	maxOpenOfAll = 10_000
 	// progressEvery keeps clients patient that give up on silence.
 	progressEvery = 10 * time.Second
 	// storeWait bounds one write to the store.
@@ -46,7 +48,7 @@ type Options struct {
 	Settings
 	Store Store // nil: [NewMemory]
 	Key   Key   // authenticates request states and links; see [LoadKey]
-	// MaxOpen bounds the requests that are open at once; 0 is [DefaultMaxOpen].
+	// MaxOpen bounds the requests of one agent that are open at once; 0 is [DefaultMaxOpen].
 	MaxOpen int
 	// Mask hides secrets in the arguments that humans are shown; nil hides nothing.
 	Mask func(string) string
@@ -178,6 +180,10 @@ func (b *Broker) Close() {
 func (b *Broker) unlock() {
 	later := b.later
 	b.later = nil
+	if len(later) > 0 { // Close waits for it; nothing is queued once it has begun to
+		b.asking.Add(1)
+		defer b.asking.Done()
+	}
 	b.mu.Unlock()
 	for _, f := range later {
 		f()

@@ -98,7 +98,9 @@ func askChannel(ctx context.Context, ch Channel, p *Prompt) (_ Reply, err error)
 func (b *Broker) heard(ctx context.Context, name string, c *consultation, items []*item, reply Reply, err error) {
 	b.mu.Lock()
 	defer b.unlock()
+	waitedFor := false
 	for _, it := range items {
+		waitedFor = waitedFor || len(it.waiters) > 0
 		if d, ok := reply[it.ID]; ok && it.open {
 			d.By = cmp.Or(d.By, name)
 			if bad := b.decide(it, d); bad != nil {
@@ -110,8 +112,12 @@ func (b *Broker) heard(ctx context.Context, name string, c *consultation, items 
 			b.checkSilent(it, err)
 		}
 	}
-	if err != nil && ctx.Err() == nil && !errors.Is(err, ErrDismissed) {
+	switch {
+	case err == nil || ctx.Err() != nil || errors.Is(err, ErrDismissed):
+	case waitedFor:
 		b.log.Warn("an approval channel failed", "channel", name, "error", err)
+	default: // a client's question often ends with the call that it belongs to
+		b.log.Debug("an approval channel ended", "channel", name, "error", err)
 	}
 }
 

@@ -186,7 +186,7 @@ func TestAWatcherThatIsTooSlowIsCutOff(t *testing.T) {
 		events, stop := b.Watch()
 		defer stop()
 		for i := range 300 {
-			b.Ask(t.Context(), ask(request(func(r *approval.Request) { r.Session = string(rune('a' + i)) })))
+			b.Ask(t.Context(), ask(request(func(r *approval.Request) { r.Agent = string(rune('a' + i)) })))
 		}
 		n := 0
 		for range events {

@@ -82,7 +82,7 @@ func (b *Broker) open(r *Request, binding Binding, key sum) *item {
 		Pending: Pending{
 			ID: newID(), CallID: r.CallID, Agent: r.Agent, Session: r.Session, Tool: d.Name, Title: d.Title, Source: d.Source,
 			SourceName: d.SourceName, Arguments: b.masked(r.Arguments), Hints: d.Annotations, Rule: r.Rule, Reason: r.Reason,
-			Asked: now, Expires: now.Add(b.settings.Timeout), Binding: key.String(),
+			Asked: now, Expires: now.Add(b.settings.Timeout), Binding: key.String(), Call: r,
 		},
 	}
 	for _, c := range all {
