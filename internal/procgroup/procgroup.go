@@ -13,6 +13,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/hermesd/hermesd/internal/confine"
 )
 
 // LifelineEnv names the environment variable with the number of the lifeline's descriptor.
@@ -44,6 +46,10 @@ type Command struct {
 	// NoNetwork gives the program a network of its own without a way out, where the machine allows that. See
 	// [Process.Networked].
 	NoNetwork bool
+
+	// Confine is what else to take from the program. It needs Contain, since the shim applies it; [Process.Layers] says
+	// what became of it.
+	Confine *confine.Spec
 
 	noNamespace bool // as on a machine that allows none
 }
@@ -80,6 +86,7 @@ type Process struct {
 	pid         int         // of the program
 	containment Containment
 	networked   bool
+	layers      []confine.Layer
 	stdin       io.WriteCloser
 	stdout      *os.File
 	stderr      *os.File
@@ -112,6 +119,9 @@ func (p *Process) Containment() Containment { return p.containment }
 
 // Networked reports whether the program shares the machine's network.
 func (p *Process) Networked() bool { return p.networked }
+
+// Layers is what became of Command.Confine, measure by measure; nil without it.
+func (p *Process) Layers() []confine.Layer { return p.layers }
 
 // Stdin is nil unless Command.WantStdin was set.
 func (p *Process) Stdin() io.WriteCloser { return p.stdin }

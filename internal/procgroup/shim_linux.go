@@ -2,7 +2,9 @@ package procgroup
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -13,6 +15,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/hermesd/hermesd/internal/confine"
 )
 
 // shimName is argument 0 of the shim, and the name of its own small binary.
@@ -41,17 +45,30 @@ func shimPath() string {
 type shimLine struct {
 	lifeline, report int  // descriptors of the shim
 	pass             bool // the program gets the lifeline too
+	order            order
 	path, name       string
 	args             []string
 }
 
-func (l *shimLine) argv() []string {
-	return append([]string{shimName, strconv.Itoa(l.lifeline), strconv.Itoa(l.report), strconv.FormatBool(l.pass), l.path, l.name}, l.args...)
+// order is what the shim shall do besides starting the program.
+type order struct {
+	Users   bool          `json:"users,omitempty"` // the shim is in a user namespace of its own
+	Confine *confine.Spec `json:"confine,omitempty"`
+}
+
+func (l *shimLine) argv() ([]string, error) {
+	order, err := json.Marshal(l.order)
+	if err != nil {
+		return nil, err
+	}
+	return append([]string{
+		shimName, strconv.Itoa(l.lifeline), strconv.Itoa(l.report), strconv.FormatBool(l.pass), string(order), l.path, l.name,
+	}, l.args...), nil
 }
 
 func parseShimLine(argv []string) (*shimLine, error) {
-	if len(argv) < 6 {
-		return nil, fmt.Errorf("want at least 6 arguments, have %d", len(argv))
+	if len(argv) < 7 {
+		return nil, fmt.Errorf("want at least 7 arguments, have %d", len(argv))
 	}
 	lifeline, err := strconv.Atoi(argv[1])
 	if err != nil {
@@ -61,7 +78,11 @@ func parseShimLine(argv []string) (*shimLine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("report: %w", err)
 	}
-	return &shimLine{lifeline: lifeline, report: report, pass: argv[3] == "true", path: argv[4], name: argv[5], args: argv[6:]}, nil
+	line := &shimLine{lifeline: lifeline, report: report, pass: argv[3] == "true", path: argv[5], name: argv[6], args: argv[7:]}
+	if err := json.Unmarshal([]byte(argv[4]), &line.order); err != nil {
+		return nil, fmt.Errorf("order: %w", err)
+	}
+	return line, nil
 }
 
 // ShimMain must be called first in main, and in TestMain of tests that use [Command.Contain]. It returns at once unless
@@ -91,8 +112,10 @@ func runShim(line *shimLine) {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
 	unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) //nolint:errcheck // cannot fail; Linux 3.4
-	if os.Getpid() == 1 {
-		showOwnProcesses()
+	mounts := os.Getpid() == 1 && showOwnProcesses()
+	if err := line.order.follow(report, mounts); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", shimName, err)
+		syscall.Exit(126)
 	}
 
 	files := make([]uintptr, line.lifeline, line.lifeline+1)
@@ -152,12 +175,32 @@ func letGo(n int) {
 	}
 }
 
-// showOwnProcesses makes /proc show the namespace's own processes. Without it /proc/self still works, so failing is no
-// reason to stop.
-func showOwnProcesses() {
-	if unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "") == nil {
-		unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "") //nolint:errcheck // see above
+// follow takes from this thread, which forks the program, what the daemon wants taken, and reports what became of it.
+func (o *order) follow(report io.Writer, mounts bool) error {
+	if o.Users { // what the shim needed for its namespace is not the program's
+		if err := confine.DropAmbient(); err != nil {
+			return err
+		}
 	}
+	if o.Confine == nil {
+		return nil
+	}
+	layers, err := json.Marshal(o.Confine.Apply(confine.Surroundings{Mounts: mounts, Users: o.Users}))
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(report, "layers %s\n", layers)
+	return err
+}
+
+// showOwnProcesses makes /proc show the namespace's own processes and reports whether mounts here stay here. Without it
+// /proc/self still works, so failing is no reason to stop.
+func showOwnProcesses() (private bool) {
+	if unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "") != nil {
+		return false
+	}
+	unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "") //nolint:errcheck // see above
+	return true
 }
 
 // sweep kills the program's group and everything that was handed to the shim when its parent ended, until nothing is left;

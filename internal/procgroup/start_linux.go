@@ -2,6 +2,7 @@ package procgroup
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -44,9 +45,13 @@ func (p *Process) launch(cmd *Command) error {
 		return fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
 	defer ends.closeChild()
-	if cmd.Contain && shimReady.Load() {
+	switch {
+	case cmd.Contain && shimReady.Load():
 		err = p.launchShim(cmd, ends)
-	} else {
+	case cmd.Confine != nil:
+		p.layers = cmd.Confine.Unavailable("nothing stands between hermesd and the program that could apply it")
+		fallthrough
+	default:
 		err = p.launchDirect(cmd, ends)
 	}
 	if err != nil {
@@ -108,24 +113,28 @@ func (p *Process) launchShim(cmd *Command, ends *pipes) error {
 	if cmd.Lifeline {
 		env = append(env[:len(env):len(env)], LifelineEnv+"="+strconv.Itoa(len(files)))
 	}
-	line := shimLine{lifeline: len(files), report: len(files) + 1, pass: cmd.Lifeline, path: cmd.Path, name: cmp.Or(cmd.Name, cmd.Path), args: cmd.Args}
+	line := &shimLine{
+		lifeline: len(files), report: len(files) + 1, pass: cmd.Lifeline, order: order{Confine: cmd.Confine},
+		path: cmd.Path, name: cmp.Or(cmd.Name, cmd.Path), args: cmd.Args,
+	}
 	attr := &os.ProcAttr{
 		Dir: cmd.Dir, Env: env, Files: append(files, ends.lifelineRead, report),
-		Sys: &syscall.SysProcAttr{
-			Setpgid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | cmd.networkFlag(),
-		},
+		Sys: &syscall.SysProcAttr{Setpgid: true},
 	}
-	shim := shimPath()
 	leader, err := (*os.Process)(nil), error(syscall.EPERM)
 	if !cmd.noNamespace {
 		p.containment = ContainedByNamespace
-		leader, err = os.StartProcess(shim, line.argv(), attr)
+		attr.Sys.Pdeathsig = syscall.SIGKILL
+		attr.Sys.Cloneflags = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | cmd.networkFlag()
+		line.order.Users = ownUsers(attr.Sys)
+		leader, err = execShim(line, attr)
 	}
 	if refused(err) {
 		p.containment = ContainedBySubreaper
 		// No parent-death signal: the shim sees the lifeline end and must live to kill what is below it.
-		attr.Sys.Cloneflags, attr.Sys.Pdeathsig = 0, 0
-		leader, err = os.StartProcess(shim, line.argv(), attr)
+		attr.Sys = &syscall.SysProcAttr{Setpgid: true}
+		line.order.Users = false
+		leader, err = execShim(line, attr)
 	}
 	if err != nil {
 		reports.Close() //nolint:errcheck // nothing was written
@@ -143,9 +152,36 @@ func (p *Process) launchShim(cmd *Command, ends *pipes) error {
 	return nil
 }
 
-// awaitProgram reads the shim's first report and finds the program's process id as this side sees it.
+// ownUsers adds a user namespace, which lets anybody but root have the other namespaces, and reports whether it did. Users
+// and groups keep their numbers in it; the right to mount there is the shim's, which gives it up before the program starts.
+func ownUsers(sys *syscall.SysProcAttr) bool {
+	if os.Geteuid() == 0 {
+		return false
+	}
+	sys.Cloneflags |= syscall.CLONE_NEWUSER
+	sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
+	sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
+	sys.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
+	return true
+}
+
+func execShim(line *shimLine, attr *os.ProcAttr) (*os.Process, error) {
+	argv, err := line.argv()
+	if err != nil {
+		return nil, err
+	}
+	return os.StartProcess(shimPath(), argv, attr)
+}
+
+// awaitProgram reads the shim's first reports and finds the program's process id as this side sees it.
 func (p *Process) awaitProgram() error {
 	word, err := readReport(p.status)
+	if layers, ok := strings.CutPrefix(word, "layers "); ok && err == nil {
+		if err := json.Unmarshal([]byte(layers), &p.layers); err != nil {
+			return fmt.Errorf("the shim's report: %w", err)
+		}
+		word, err = readReport(p.status)
+	}
 	if err != nil {
 		return fmt.Errorf("the shim ended early: %w", err)
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+
+	"github.com/hermesd/hermesd/internal/confine"
 )
 
 // start runs the program without a group: other systems get no more than the process itself, and a lifeline.
@@ -29,6 +31,9 @@ func start(cmd *Command) (*Process, error) {
 	p := &Process{
 		leader: leader, pid: leader.Pid, containment: ContainedByGroup, networked: true,
 		stdout: ends.stdout, stderr: ends.stderr, lifeline: ends.lifeline, done: make(chan struct{}),
+	}
+	if cmd.Confine != nil {
+		p.layers = cmd.Confine.Apply(confine.Surroundings{})
 	}
 	if ends.stdin != nil {
 		p.stdin = ends.stdin
