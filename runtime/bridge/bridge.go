@@ -82,6 +82,10 @@ type Caller struct {
 	Via tool.Via
 	// Resume is what the client brought back with a request that was suspended.
 	Resume string
+	// Suspendable clients bring a request back with a human's answer, see [Suspended].
+	Suspendable bool
+	// Explain hears what the pipeline did with the calls of the request, in their order. It may be nil.
+	Explain func([]pipeline.Outcome)
 }
 
 func (c *Caller) searchable() *catalog.View {

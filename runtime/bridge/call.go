@@ -25,10 +25,14 @@ func (b *Bridge) Call(ctx context.Context, c *Caller, args json.RawMessage) (*to
 	if refusal != nil {
 		return nil, b.refuse(ctx, c, refusal)
 	}
-	slots, err := b.run(ctx, c, entries, tool.ViaBridge)
+	slots, err := b.run(ctx, c, entries)
 	if err != nil {
 		return nil, err
 	}
+	return answerCalls(slots)
+}
+
+func answerCalls(slots []slot) (*tool.Result, error) {
 	if len(slots) == 1 && slots[0].source != tool.SourceConnectors {
 		return slots[0].bare()
 	}
@@ -37,20 +41,28 @@ func (b *Bridge) Call(ctx context.Context, c *Caller, args json.RawMessage) (*to
 
 // Direct answers a call by a tool's own name.
 func (b *Bridge) Direct(ctx context.Context, c *Caller, name string, args json.RawMessage) (*tool.Result, error) {
-	arguments, err := toolArguments(args)
-	if err != nil {
-		return nil, b.refuse(ctx, c, tool.Errorf(tool.BadRequest, "nothing was run: the arguments are %w", err))
+	entries, refusal := parseDirect(name, args)
+	if refusal != nil {
+		return nil, b.refuse(ctx, c, refusal)
 	}
-	slots, err := b.run(ctx, c, []entry{{name, arguments}}, tool.ViaDirect)
+	slots, err := b.run(ctx, c, entries)
 	if err != nil {
 		return nil, err
 	}
 	return slots[0].bare()
 }
 
+func parseDirect(name string, args json.RawMessage) ([]entry, *tool.Error) {
+	arguments, err := toolArguments(args)
+	if err != nil {
+		return nil, tool.Errorf(tool.BadRequest, "nothing was run: the arguments are %w", err)
+	}
+	return []entry{{name, arguments, tool.ViaDirect}}, nil
+}
+
 // run brings entries through the pipeline. An entry whose name means nothing goes there too, so that its refusal is
 // guarded and recorded like every other.
-func (b *Bridge) run(ctx context.Context, c *Caller, entries []entry, via tool.Via) ([]slot, error) {
+func (b *Bridge) run(ctx context.Context, c *Caller, entries []entry) ([]slot, error) {
 	slots := make([]slot, len(entries))
 	reqs := make([]*pipeline.Request, 0, len(entries))
 	places := make([]int, 0, len(entries)) // of the requests in slots
@@ -62,16 +74,16 @@ func (b *Bridge) run(ctx context.Context, c *Caller, entries []entry, via tool.V
 			view = unresolved{err}
 		} else {
 			s.name, s.source = found.Definition.Name, found.Definition.Source
-			if s.outcome.Err = c.explain(s.name, e.arguments, via); s.outcome.Err != nil {
+			if s.outcome.Err = c.explain(s.name, e.arguments, e.via); s.outcome.Err != nil {
 				continue
 			}
 		}
 		places = append(places, i)
 		reqs = append(reqs, &pipeline.Request{
-			View: view, Host: c.Host, Resume: c.Resume,
+			View: view, Host: c.Host, Resume: c.Resume, Suspendable: c.Suspendable, Explain: c.Explain != nil,
 			Call: &tool.Call{
 				Agent: c.Agent, Session: c.Session, Attended: c.Attended, Tool: s.name, Arguments: e.arguments,
-				Via: cmp.Or(c.Via, via), TraceParent: c.TraceParent,
+				Via: cmp.Or(c.Via, e.via), TraceParent: c.TraceParent,
 			},
 		})
 	}
@@ -79,6 +91,9 @@ func (b *Bridge) run(ctx context.Context, c *Caller, entries []entry, via tool.V
 		return slots, nil
 	}
 	outcomes := b.pipeline.Do(ctx, reqs)
+	if c.Explain != nil {
+		c.Explain(outcomes)
+	}
 	for i, place := range places {
 		s := &slots[place]
 		if i >= len(outcomes) || outcomes[i].Err == nil && outcomes[i].Result == nil {

@@ -17,6 +17,7 @@ const callExample = `{"calls": [{"name": "mcp__github__create_issue", "arguments
 type entry struct {
 	name      string
 	arguments json.RawMessage // a JSON object
+	via       tool.Via
 }
 
 // parseCalls reads the arguments of a tool_call in every shape that models send. A refusal means that nothing may run; it
@@ -97,7 +98,7 @@ func (c *Caller) parseEntry(at string, keys map[string]json.RawMessage) (entry, 
 		refusal.Pointer = "/arguments"
 		return entry{}, refusal
 	}
-	return entry{name, arguments}, nil
+	return entry{name, arguments, tool.ViaBridge}, nil
 }
 
 // toolArguments reads a tool's own arguments: an object, JSON text of one, or nothing. The error says what they are.

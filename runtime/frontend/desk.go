@@ -12,6 +12,7 @@ import (
 	"github.com/hermesd/hermesd/runtime/bridge"
 	"github.com/hermesd/hermesd/runtime/catalog"
 	"github.com/hermesd/hermesd/runtime/disclosure"
+	"github.com/hermesd/hermesd/runtime/pipeline"
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
@@ -49,6 +50,11 @@ type Call struct {
 	TraceParent string
 	// Via overrides how the call is said to have arrived ("": the bridge decides).
 	Via tool.Via
+	// Suspendable clients take a question as their answer and bring the call back with Resume, see [Desk.Try].
+	Suspendable bool
+	Resume      string
+	// Explain hears what the pipeline did with the call. It may be nil.
+	Explain func([]pipeline.Outcome)
 }
 
 // Session is the full id of an agent's session: the one that the request names, else the agent's current one with this
@@ -66,7 +72,7 @@ func caller(c *Call, shown *disclosure.Assembly) *bridge.Caller {
 		Agent: c.Agent.Name, Session: c.Session, Attended: c.Agent.Attended,
 		View: shown.View, Searchable: shown.Searchable, Shown: shown, Names: s.Names,
 		DirectCall: s.DirectCall, DefaultLimit: s.SearchDefaultLimit, MaxLimit: s.MaxSearchLimit,
-		Host: c.Host, TraceParent: c.TraceParent, Via: c.Via,
+		Host: c.Host, TraceParent: c.TraceParent, Via: c.Via, Resume: c.Resume, Suspendable: c.Suspendable, Explain: c.Explain,
 	}
 }
 
@@ -74,20 +80,57 @@ func caller(c *Call, shown *disclosure.Assembly) *bridge.Caller {
 // name that "does not exist" without a hint.
 func (d *Desk) Dispatch(ctx context.Context, c *Call) *tool.Result {
 	result, err := d.dispatch(ctx, c)
+	return final(c.Name, result, err)
+}
+
+// Try is Dispatch for a client that can bring the call back: where a human has to be asked first, nothing runs and what to
+// ask is returned instead, in the form of the approval broker.
+func (d *Desk) Try(ctx context.Context, c *Call) (*tool.Result, json.RawMessage) {
+	result, err := d.dispatch(ctx, c)
+	if suspended := (*bridge.Suspended)(nil); errors.As(err, &suspended) && c.Suspendable {
+		return nil, suspended.Payload
+	}
+	return final(c.Name, result, err), nil
+}
+
+// DispatchAll runs calls that one request brought together, and gives one result for each. All are the agent's, the
+// session's and the host's of the first.
+func (d *Desk) DispatchAll(ctx context.Context, calls []*Call) []*tool.Result {
+	if len(calls) == 0 {
+		return nil
+	}
+	shown := d.Disclosure.For(calls[0].Agent)
+	items := make([]bridge.Item, len(calls))
+	for i, c := range calls {
+		kind, _ := shown.Bridge(c.Name)
+		items[i] = bridge.Item{Kind: kind, Name: c.Name, Arguments: c.arguments()}
+	}
+	results := make([]*tool.Result, len(calls))
+	for i, a := range d.Bridge.All(ctx, caller(calls[0], shown), items) {
+		results[i] = final(calls[i].Name, a.Result, a.Err)
+	}
+	return results
+}
+
+func final(name string, result *tool.Result, err error) *tool.Result {
 	if err == nil {
 		return result
 	}
 	if suspended := (*bridge.Suspended)(nil); errors.As(err, &suspended) {
-		err = tool.Errorf(tool.NobodyAsked, "%s needs a human's approval and this client has no way to ask for it; tell the user", c.Name)
+		err = tool.Errorf(tool.NobodyAsked, "%s needs a human's approval and this client has no way to ask for it; tell the user", name)
 	}
 	return tool.AsError(err).Result()
 }
 
-func (d *Desk) dispatch(ctx context.Context, c *Call) (*tool.Result, error) {
-	args := c.Arguments
-	if len(args) == 0 {
-		args = json.RawMessage("{}")
+func (c *Call) arguments() json.RawMessage {
+	if len(c.Arguments) == 0 {
+		return json.RawMessage("{}")
 	}
+	return c.Arguments
+}
+
+func (d *Desk) dispatch(ctx context.Context, c *Call) (*tool.Result, error) {
+	args := c.arguments()
 	shown := d.Disclosure.For(c.Agent)
 	from := caller(c, shown)
 	switch kind, _ := shown.Bridge(c.Name); kind {

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"time"
 
 	"github.com/hermesd/hermesd/runtime/tool"
 )
@@ -23,8 +24,12 @@ func (p *Pipeline) approve(ctx context.Context, entries []*Entry) {
 	if len(asked) == 0 {
 		return
 	}
+	began := time.Now()
 	answers := p.ask(ctx, asked)
 	for i, e := range asked {
+		if e.Request.Explain {
+			e.explain("approval", began, &answers[i].Err)
+		}
 		e.Answer = answers[i]
 		e.out.Err = answers[i].Err
 		if s := answers[i].Suspend; s != nil {

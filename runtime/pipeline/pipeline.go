@@ -121,5 +121,8 @@ func (p *Pipeline) guarded(ctx context.Context, e *Entry, s *stage) (err *tool.E
 				"panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 		}
 	}()
+	if e.Request.Explain {
+		defer e.explain(s.name, time.Now(), &err)
+	}
 	return s.run(p, ctx, e)
 }

@@ -23,6 +23,11 @@ type Request struct {
 	Host *provider.Host
 	// Resume is what a client brought back with a call that waited for a human's answer ("" if it brought nothing).
 	Resume string
+	// Suspendable clients bring the whole batch back with a human's answer, instead of being asked while it waits. See
+	// [Outcome.Suspended].
+	Suspendable bool
+	// Explain asks for [Outcome.Steps].
+	Explain bool
 }
 
 // Outcome is how one call ended: either Result or Err is set.
@@ -39,6 +44,8 @@ type Outcome struct {
 	// back with an answer: what to ask, in the broker's form.
 	Suspended json.RawMessage
 	Duration  time.Duration
+	// Steps are what each stage did, in order, if the request asked for that.
+	Steps []Step
 }
 
 // Entry is one call on its way through the stages: what they know about it so far.

@@ -29,8 +29,9 @@ type Guard interface {
 // Verdict is what the pre hooks said together.
 type Verdict struct {
 	Action    Action
+	Hook      string // which hook asked or blocked
 	Message   string
-	RuleKey   string          // which standing grant would cover an Ask
+	RuleKey   string          // which standing grant would cover an Ask; "" offers none
 	Arguments json.RawMessage // the changed arguments; nil if no hook changed any
 }
 
@@ -46,8 +47,11 @@ type Hooks interface {
 type Decision struct {
 	Action Action
 	Rule   string   // its name, file and line
+	Key    string   // what grants are bound to: the rule's name
 	Reason string   // for the human who is asked and the agent that is refused
 	Grants []string // what the human may choose
+	Floor  bool     // no grant and no mode overrides it
+	Policy string   // the version of the policy that decided
 }
 
 // Rules is the operator's policy.

@@ -140,19 +140,25 @@ func (s *Server) calls(w http.ResponseWriter, r *http.Request) {
 	s.write(w, answer)
 }
 
-// run makes the calls, one after the other, and gives one result for each.
+// run makes the calls as one batch and gives one result for each.
 func (s *Server) run(ctx context.Context, r *http.Request, calls []call) []*tool.Result {
 	agent := frontend.AgentOf(ctx)
 	session := s.options.Desk.Session(agent, r.Header.Get(frontend.SessionHeader), "functions")
 	results := make([]*tool.Result, len(calls))
+	var batch []*frontend.Call
+	var places []int // of the batch's calls in results
 	for i, c := range calls {
 		if c.err != nil {
 			results[i] = c.err.Result()
 			continue
 		}
-		results[i] = s.options.Desk.Dispatch(ctx, &frontend.Call{
+		places = append(places, i)
+		batch = append(batch, &frontend.Call{
 			Agent: agent, Session: session, Name: c.name, Arguments: c.arguments, TraceParent: r.Header.Get("traceparent"),
 		})
+	}
+	for i, result := range s.options.Desk.DispatchAll(ctx, batch) {
+		results[places[i]] = result
 	}
 	return results
 }

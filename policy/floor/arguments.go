@@ -1,0 +1,174 @@
+package floor
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+// The bounds of what is looked at; the schema's and the front ends' bounds hold for the rest.
+const (
+	maxDepth = 32
+	maxPath  = 4096 // PATH_MAX of Linux
+)
+
+// commandKeys are the arguments that a shell or an interpreter gets as its program.
+var commandKeys = []string{"command", "cmd", "script", "code", "shell", "commands"}
+
+// pathKeys are the arguments that are paths, however they look.
+var pathKeys = []string{
+	"path", "paths", "file", "files", "filename", "filepath", "file_path", "dir", "directory", "folder", "cwd", "root", "source", "src",
+	"destination", "dest", "dst", "target", "from", "to", "old_path", "new_path", "output", "output_file", "uri", "pattern", "glob",
+}
+
+// check is one call being held against the floor.
+type check struct {
+	floor      *Floor
+	definition *tool.Definition
+	agent      string
+	writes     bool // it may change what it names
+	removes    bool // it may take away what is below what it names
+	found      string
+	bases      []string // worked out when first needed
+	based      bool
+}
+
+func (c *check) object(o map[string]any, depth int) {
+	for key, v := range o {
+		if c.found != "" {
+			return
+		}
+		c.value(strings.ToLower(key), v, depth)
+	}
+}
+
+func (c *check) value(key string, v any, depth int) {
+	if depth > maxDepth {
+		return
+	}
+	switch v := v.(type) {
+	case string:
+		switch {
+		case slices.Contains(commandKeys, key):
+			c.command(v)
+		case slices.Contains(pathKeys, key) || looksLikePath(v):
+			c.path(v, c.removes)
+		}
+	case []any:
+		if slices.Contains(commandKeys, key) { // an argument vector
+			c.words(texts(v))
+			return
+		}
+		for _, item := range v {
+			c.value(key, item, depth+1)
+		}
+	case map[string]any:
+		c.object(v, depth+1)
+	}
+}
+
+func texts(list []any) []string {
+	var out []string
+	for _, item := range list {
+		if s, ok := item.(string); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func looksLikePath(s string) bool {
+	return strings.HasPrefix(s, "/") || strings.HasPrefix(s, "~") || strings.HasPrefix(s, "./") || strings.HasPrefix(s, "../") || strings.HasPrefix(s, "file:")
+}
+
+// path looks at an argument that names a file.
+func (c *check) path(s string, all bool) {
+	if len(s) > maxPath || strings.ContainsAny(s, "\x00\n") {
+		return
+	}
+	if rest, ok := strings.CutPrefix(s, "file:"); ok {
+		rest = strings.TrimPrefix(rest, "//")
+		if plain, err := url.PathUnescape(rest); err == nil {
+			rest = plain
+		}
+		s = rest
+	}
+	c.candidates(s, c.starts(), all)
+}
+
+// candidates tries a path from every directory that it may start in.
+func (c *check) candidates(s string, bases []string, all bool) {
+	s = c.tilde(s)
+	if filepath.IsAbs(s) {
+		c.try(s, all)
+		return
+	}
+	for _, base := range bases {
+		if c.found == "" {
+			c.try(filepath.Join(base, s), all)
+		}
+	}
+}
+
+func (c *check) try(path string, all bool) {
+	path = filepath.Clean(path)
+	if !wild(path) {
+		c.found = c.hit(resolve(path), all)
+		return
+	}
+	before := literal(path)
+	if before == "" {
+		before = "/"
+	}
+	c.found = c.hitGlob(filepath.Join(resolve(before), path[len(literal(path)):]), all)
+}
+
+func (c *check) tilde(s string) string {
+	if s == "~" || strings.HasPrefix(s, "~/") {
+		return filepath.Join(c.floor.options.Home, s[1:])
+	}
+	return s
+}
+
+func (c *check) starts() []string {
+	if !c.based && c.floor.options.Bases != nil {
+		c.bases, c.based = c.floor.options.Bases(c.definition, c.agent), true
+	}
+	return c.bases
+}
+
+// resolve follows the symbolic links of a path as far as it exists. What cannot be followed stays as it is written.
+func resolve(path string) string {
+	path = filepath.Clean(path)
+	rest := ""
+	for at := path; ; at = filepath.Dir(at) {
+		real, err := filepath.EvalSymlinks(at)
+		switch {
+		case err == nil:
+			return filepath.Join(real, rest)
+		case at == filepath.Dir(at):
+			return path
+		}
+		if target, err := os.Readlink(at); err == nil { // it leads to something that is not there yet
+			if !filepath.IsAbs(target) {
+				target = filepath.Join(filepath.Dir(at), target)
+			}
+			if target != at && len(target) < maxPath && rest == "" {
+				return resolveOnce(target)
+			}
+		}
+		rest = filepath.Join(filepath.Base(at), rest)
+	}
+}
+
+// resolveOnce resolves the folder of a link's target; a chain of dangling links ends there.
+func resolveOnce(path string) string {
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		return filepath.Join(dir, filepath.Base(path))
+	}
+	return filepath.Clean(path)
+}

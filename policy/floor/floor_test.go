@@ -1,0 +1,150 @@
+package floor_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hermesd/hermesd/policy/floor"
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+func definition(source tool.Source, name string, readOnly bool) *tool.Definition {
+	return &tool.Definition{Name: name, Source: source, SourceName: "x", Annotations: tool.Annotations{ReadOnly: &readOnly}}
+}
+
+var (
+	terminal = definition(tool.SourceBuiltin, "terminal", false)
+	write    = definition(tool.SourceBuiltin, "files_write", false)
+	read     = definition(tool.SourceBuiltin, "files_read", true)
+	foreign  = definition(tool.SourceMCP, "mcp__fs__read_file", true)
+	move     = definition(tool.SourceMCP, "mcp__fs__move_file", false)
+	manage   = definition(tool.SourceBuiltin, "manage_connections", false)
+)
+
+// world is a machine with a daemon on it: its paths begin with the folder that is returned.
+func world(t *testing.T) (string, *floor.Floor) {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"etc/hermesd/conf.d", "var/hermesd/plugins/terminal/agent", "home/docs", "run/secrets"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{"etc/hermesd/config.hcl", "var/hermesd/hermesd.db", "var/hermesd/approval.key", "home/docs/a.md", "run/secrets/token"} {
+		if err := os.WriteFile(filepath.Join(root, file), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, target := range map[string]string{"home/docs/state": "var/hermesd", "home/docs/conf": "etc/hermesd/config.hcl", "home/docs/later": "etc/hermesd/conf.d/new.hcl"} {
+		if err := os.Symlink(filepath.Join(root, target), filepath.Join(root, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(p string) string { return filepath.Join(root, p) }
+	return root, floor.New(&floor.Options{
+		Config: []string{at("etc/hermesd/config.hcl"), at("etc/hermesd/conf.d"), at("etc/hermesd/hermesd.lock.hcl")},
+		State:  at("var/hermesd"), Free: at("var/hermesd/plugins"), Secrets: []string{at("run/secrets")}, Home: at("home"),
+		Bases: func(d *tool.Definition, _ string) []string {
+			if d == terminal {
+				return []string{at("var/hermesd/plugins/terminal/agent")}
+			}
+			return []string{at("home/docs")}
+		},
+	})
+}
+
+func TestWhatTouchesTheDaemonIsStopped(t *testing.T) {
+	root, f := world(t)
+	cases := map[string]struct {
+		tool *tool.Definition
+		args string // ROOT is the world
+		want floor.Action
+	}{
+		"a file is written elsewhere":                       {write, `{"path":"a.md","content":"x"}`, ""},
+		"the configuration is written":                      {write, `{"path":"ROOT/etc/hermesd/config.hcl"}`, floor.Deny},
+		"by a path with detours":                            {write, `{"path":"ROOT/home/../etc/./hermesd/config.hcl"}`, floor.Deny},
+		"by a path relative to the tool's folder":           {write, `{"path":"../../etc/hermesd/config.hcl"}`, floor.Deny},
+		"through a symbolic link":                           {write, `{"path":"conf"}`, floor.Deny},
+		"through a link that leads to nothing yet":          {write, `{"path":"later"}`, floor.Deny},
+		"a new file of conf.d":                              {write, `{"path":"ROOT/etc/hermesd/conf.d/z.hcl"}`, floor.Deny},
+		"the lock file, which is not there yet":             {write, `{"path":"ROOT/etc/hermesd/hermesd.lock.hcl"}`, floor.Deny},
+		"a neighbour whose name begins alike":               {write, `{"path":"ROOT/etc/hermesd/config.hcl.bak"}`, ""},
+		"the state, through a link to its folder":           {write, `{"path":"state/hermesd.db"}`, floor.Deny},
+		"a path in a list, deep inside":                     {write, `{"edits":[{"target":"ROOT/var/hermesd/hermesd.db"}]}`, floor.Deny},
+		"a path under an unknown key":                       {write, `{"thing":"ROOT/var/hermesd/hermesd.db"}`, floor.Deny},
+		"a file URL":                                        {write, `{"uri":"file://ROOT/var/hermesd/h%65rmesd.db"}`, floor.Deny},
+		"a text that speaks of the configuration":           {write, `{"path":"a.md","content":"see ROOT/etc/hermesd/config.hcl\n"}`, ""},
+		"a plugin's own folder":                             {write, `{"path":"ROOT/var/hermesd/plugins/terminal/x"}`, ""},
+		"the folder of all plugins":                         {write, `{"path":"ROOT/var/hermesd/plugins"}`, floor.Deny},
+		"a built-in reads the configuration":                {read, `{"path":"ROOT/etc/hermesd/config.hcl"}`, ""},
+		"a built-in reads a key":                            {read, `{"path":"ROOT/var/hermesd/approval.key"}`, floor.Deny},
+		"a built-in reads a token":                          {read, `{"path":"ROOT/run/secrets/token"}`, floor.Deny},
+		"a pattern that covers a key":                       {read, `{"pattern":"ROOT/var/*/approval.*"}`, floor.Deny},
+		"a pattern that covers everything":                  {write, `{"glob":"ROOT/**"}`, floor.Deny},
+		"a third party that only reads, as it says":         {foreign, `{"path":"ROOT/etc/hermesd/config.hcl"}`, floor.Deny},
+		"a third party reads something else":                {foreign, `{"path":"ROOT/home/docs/a.md"}`, ""},
+		"a folder above the state is moved":                 {move, `{"source":"ROOT/var","destination":"ROOT/gone"}`, floor.Deny},
+		"a folder above the state is written into":          {write, `{"path":"ROOT/var"}`, ""},
+		"a command reads something":                         {terminal, `{"command":"ls -la ROOT/home && git status"}`, ""},
+		"a command edits the configuration":                 {terminal, `{"command":"echo 'agent \"x\" {}' >> ROOT/etc/hermesd/config.hcl"}`, floor.Deny},
+		"without blanks":                                    {terminal, `{"command":"echo x>ROOT/etc/hermesd/config.hcl"}`, floor.Deny},
+		"with quotes inside":                                {terminal, `{"command":"echo x > ROOT/etc/her'mes'd/\"config\".hcl"}`, floor.Deny},
+		"with a backslash":                                  {terminal, `{"command":"tee ROOT/etc/hermesd/conf\\ig.hcl"}`, floor.Deny},
+		"in a shell inside":                                 {terminal, `{"command":"sh -c 'cat ROOT/var/hermesd/approval.key'"}`, floor.Deny},
+		"after cd":                                          {terminal, `{"command":"cd ROOT/etc; cd hermesd; rm config.hcl"}`, floor.Deny},
+		"with ~":                                            {terminal, `{"command":"cat ~/../var/hermesd/hermesd.db"}`, floor.Deny},
+		"with $HOME":                                        {terminal, `{"command":"cat \"${HOME}/docs/state/hermesd.db\""}`, floor.Deny},
+		"with a wildcard":                                   {terminal, `{"command":"cp ROOT/etc/herm*/conf?g.hcl ."}`, floor.Deny},
+		"with alternatives":                                 {terminal, `{"command":"cp ROOT/etc/hermesd/{config,x}.hcl ."}`, floor.Deny},
+		"with an option":                                    {terminal, `{"command":"dd if=/dev/null of=ROOT/var/hermesd/hermesd.db"}`, floor.Deny},
+		"with ..":                                           {terminal, `{"command":"cat ../../../approval.key"}`, floor.Deny},
+		"a folder above is removed":                         {terminal, `{"command":"rm -rf ROOT/var"}`, floor.Deny},
+		"all is removed":                                    {terminal, `{"command":"rm -rf /"}`, floor.Deny},
+		"the command's own folder is emptied":               {terminal, `{"command":"rm -rf ./build"}`, ""},
+		"a link to the configuration is made":               {terminal, `{"command":"ln -s ROOT/etc/hermesd/config.hcl x"}`, floor.Deny},
+		"an argument vector":                                {foreign, `{"command":["cat","ROOT/var/hermesd/approval.key"]}`, floor.Deny},
+		"an MCP server is installed":                        {manage, `{"action":"install","servers":["x"]}`, floor.Ask},
+		"connections are looked at":                         {manage, `{"action":"status"}`, ""},
+		"an MCP server is installed by the command line":    {terminal, `{"command":"hermesd mcp-server add x"}`, floor.Ask},
+		"what cannot be a path: too long, or several lines": {write, `{"path":"` + strings.Repeat("a", 5000) + `","file":"a\nb"}`, ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var args map[string]any
+			if err := json.Unmarshal([]byte(strings.ReplaceAll(c.args, "ROOT", root)), &args); err != nil {
+				t.Fatal(err)
+			}
+			got := f.Decide(c.tool, "desk", args)
+			if got.Action != c.want || (got.Action != "" && (got.Rule == "" || got.Reason == "")) {
+				t.Errorf("got %+v, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func FuzzDecide(f *testing.F) {
+	for _, s := range []string{"cat /a/b", `sh -c "x 'y'"`, `\`, "{", "$HOME/{a,b", "~", "file://%zz", "[", "a=b:c,d"} {
+		f.Add(s)
+	}
+	fl := floor.New(&floor.Options{Config: []string{"/a/b"}, State: "/s", Free: "/s/plugins", Home: "/h"})
+	f.Fuzz(func(t *testing.T, s string) {
+		fl.Decide(terminal, "desk", map[string]any{"command": s, "path": s})
+		if d := fl.Decide(terminal, "desk", map[string]any{"command": []any{"cat", "/a/b", s}}); d.Action != floor.Deny {
+			t.Errorf("%q beside a protected path: %+v", s, d)
+		}
+	})
+}
+
+func BenchmarkCallWithoutPaths(b *testing.B) {
+	fl := floor.New(&floor.Options{Config: []string{"/a/b"}, State: "/s"})
+	args := map[string]any{"q": "deploy", "n": json.Number("5")}
+	for b.Loop() {
+		fl.Decide(write, "desk", args)
+	}
+}
