@@ -18,17 +18,25 @@ func (c *cli) configCommand() *cobra.Command {
 }
 
 func (c *cli) configCheckCommand() *cobra.Command {
-	return &cobra.Command{
+	var plugins bool
+	cmd := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Say everything that is wrong with the configuration",
 		Long:  "Reads the configuration and the files of conf.d beside it, starts nothing, and prints every\nfault with its file, line and the nearest known name.",
 		Args:  cobra.MaximumNArgs(1),
-		RunE: run(func(_ *cobra.Command, args []string) error {
+		RunE: run(func(cmd *cobra.Command, args []string) error {
 			path, _ := c.path()
 			if len(args) == 1 {
 				path = args[0]
 			}
-			_, diags := config.Load(path, nil)
+			cfg, diags := config.Load(path, nil)
+			if plugins && !diags.HasErrors() {
+				said, err := checkPlugins(cmd.Context(), cfg)
+				if err != nil {
+					return err
+				}
+				diags = diags.And(said)
+			}
 			if c.json {
 				raw, err := diags.JSON()
 				if err != nil {
@@ -49,6 +57,8 @@ func (c *cli) configCheckCommand() *cobra.Command {
 			return nil
 		}),
 	}
+	cmd.Flags().BoolVar(&plugins, "plugins", false, "also start each plugin for a moment and ask it about its config block")
+	return cmd
 }
 
 func (c *cli) configShowCommand() *cobra.Command {

@@ -65,6 +65,13 @@ func place(d *hcl.Diagnostic, rank map[string]int) [2]int {
 	return [2]int{rank[d.Subject.Filename], d.Subject.Start.Byte}
 }
 
+// And is these findings and then others of the same configuration.
+func (d Diagnostics) And(more Diagnostics) Diagnostics {
+	d.items = append(slices.Clip(d.items), more.items...)
+	d.raw = append(slices.Clip(d.raw), more.raw...)
+	return d
+}
+
 // Items are the findings in the order of the files and lines.
 func (d Diagnostics) Items() []Diagnostic { return d.items }
 
