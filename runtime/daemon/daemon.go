@@ -204,6 +204,7 @@ func (d *Daemon) runProviders(ctx context.Context) *errgroup.Group {
 				return nil
 			case <-d.refresh:
 				d.catalog.Refresh()
+				d.fronts.refresh() // resources and prompts are no part of a generation
 			}
 			if settled != nil && !slices.ContainsFunc(d.providers, unheard) {
 				close(settled)

@@ -9,6 +9,7 @@ import (
 	"github.com/hermesd/hermesd/runtime/config"
 	"github.com/hermesd/hermesd/runtime/mcpclient"
 	"github.com/hermesd/hermesd/runtime/pluginhost"
+	"github.com/hermesd/hermesd/runtime/pluginhost/sandbox"
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/provider/supervisor"
 )
@@ -36,6 +37,7 @@ func newProviders(cfg *config.Config, dirs directories, version string, logger *
 			StateDir: filepath.Join(dirs.state, "plugins", block.Name), RuntimeDir: dirs.runtime, CacheDir: dirs.cache,
 			Prefix: block.Prefix.Text, Override: block.Override, Defer: block.Defer,
 			SHA256: block.SHA256, Isolation: block.Isolation,
+			Sandbox: sandboxFor(cfg, dirs, block.AllowRead, block.AllowWrite, block.MaxMemory),
 			Starts: starts, Logger: logger.With("provider", block.Name), OnChange: onChange,
 		})
 		if err != nil {
@@ -59,7 +61,10 @@ func newProviders(cfg *config.Config, dirs directories, version string, logger *
 			Timeout: block.Timeout, ConnectTimeout: block.ConnectTimeout, IdleTimeout: block.IdleTimeout,
 			MaxLifetime: block.MaxLifetime, StopGrace: block.StopGrace,
 			Lazy: block.Start == "lazy", Parallel: block.Parallel, Defer: block.Defer, Prefix: prefix, Override: block.Override,
+			Resources: block.Resources, Prompts: block.Prompts,
 			MaxMessageBytes: int(block.MaxMessageBytes), Version: version,
+			Isolation: block.Isolation, StateDir: filepath.Join(dirs.state, "plugins", block.Name),
+			Sandbox: sandboxFor(cfg, dirs, block.AllowRead, block.AllowWrite, block.MaxMemory),
 			CacheDir: dirs.cache, Starts: starts, Logger: logger.With("provider", block.Name), OnChange: onChange,
 		})
 		if err != nil {
@@ -68,4 +73,12 @@ func newProviders(cfg *config.Config, dirs directories, version string, logger *
 		list = append(list, p)
 	}
 	return list, nil
+}
+
+// sandboxFor is what a provider's program may use, with everything closed that is the daemon's own.
+func sandboxFor(cfg *config.Config, dirs directories, read, write []string, memory config.Size) sandbox.Options {
+	private := append([]string{dirs.state, dirs.cache, dirs.runtime}, cfg.Files...)
+	return sandbox.Options{
+		Read: read, Write: write, Memory: uint64(memory), Private: private, AdminSocket: cfg.Listen.Admin,
+	}
 }

@@ -36,7 +36,7 @@ func (p *Provider) fetch(ctx context.Context, req *provider.Fetch, talk *convers
 		r.name = req.Name // completion/complete names nothing in a header
 	}
 	before := s.line.heard.Load()
-	o, err := s.converse(ctx, r, talk, readFetched)
+	o, err := s.converse(ctx, r, talk, func(raw json.RawMessage) (*outcome, error) { return readFetched(raw, req.Namespace) })
 	if err == nil {
 		p.succeeded()
 		return o.raw, nil
@@ -67,8 +67,9 @@ func writeMembers(b *bytes.Buffer, object json.RawMessage) error {
 	return nil
 }
 
-// readFetched takes an answer as it is, but for what concerns the connection alone.
-func readFetched(raw json.RawMessage) (*outcome, error) {
+// readFetched takes an answer as it is, but for what concerns the connection alone, and with space before the URIs of
+// contents.
+func readFetched(raw json.RawMessage, space string) (*outcome, error) {
 	o := &outcome{}
 	asked, err := o.readQuestion(raw)
 	if err != nil || asked {
@@ -84,6 +85,10 @@ func readFetched(raw json.RawMessage) (*outcome, error) {
 			if value = withoutReserved(value); value == nil {
 				return
 			}
+		case "contents":
+			if space != "" {
+				value = inNamespace(value, space)
+			}
 		}
 		if b.Len() > 1 {
 			b.WriteByte(',')
@@ -97,4 +102,26 @@ func readFetched(raw json.RawMessage) (*outcome, error) {
 	b.WriteByte('}')
 	o.raw = b.Bytes()
 	return o, nil
+}
+
+// inNamespace is an array of resource contents with space before each URI.
+func inNamespace(contents json.RawMessage, space string) json.RawMessage {
+	var b bytes.Buffer
+	b.WriteByte('[')
+	if !elements(contents, func(one json.RawMessage) {
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		own := ""
+		members(one, func(key string, value json.RawMessage) {
+			if key == "uri" {
+				own = decodeString(value)
+			}
+		})
+		b.Write(withMember(one, "uri", space+own))
+	}) {
+		return contents
+	}
+	b.WriteByte(']')
+	return b.Bytes()
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/hermesd/hermesd/runtime/pluginhost/sandbox"
 	"github.com/hermesd/hermesd/runtime/provider/supervisor"
 )
 
@@ -51,6 +52,11 @@ type Options struct {
 	Resources, Prompts bool
 	// MaxMessageBytes bounds one message from the server (0: 16 MiB).
 	MaxMessageBytes int
+	// Isolation is "none", "default" or "strict" ("": default), for Command; StateDir is the process's own folder ("": none),
+	// and Sandbox what isolation closes and opens besides: its level and folder are filled in.
+	Isolation string
+	StateDir  string
+	Sandbox   sandbox.Options
 	// CacheDir keeps the list of tools between runs ("": it is not kept).
 	CacheDir string
 	// Version is hermesd's own, told to the server ("": "dev").
@@ -94,6 +100,9 @@ func (o *Options) complete() (*Options, error) {
 		if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 			return nil, fmt.Errorf("mcp server %q: url %q is not an http or https address", c.Name, c.URL)
 		}
+	}
+	if !sandbox.Valid(c.Isolation) {
+		return nil, fmt.Errorf("mcp server %q: isolation %q: want none, default or strict", c.Name, c.Isolation)
 	}
 	setDefault(&c.Timeout, defaultTimeout)
 	setDefault(&c.ConnectTimeout, defaultConnectTimeout)

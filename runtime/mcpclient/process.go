@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hermesd/hermesd/internal/procgroup"
+	"github.com/hermesd/hermesd/runtime/pluginhost/sandbox"
 )
 
 const (
@@ -30,9 +31,13 @@ func (s *session) spawn() error {
 	if err != nil {
 		return err
 	}
-	s.process, err = procgroup.Start(&procgroup.Command{
-		Path: path, Args: o.Command[1:], Dir: o.Dir, Env: env, WantStdin: true, Contain: true,
-	})
+	cmd := &procgroup.Command{Path: path, Args: o.Command[1:], Dir: o.Dir, Env: env, WantStdin: true, Contain: true}
+	box := o.Sandbox
+	box.Level, box.StateDir = o.Isolation, o.StateDir
+	if err := sandbox.Confine(cmd, &box); err != nil {
+		return err
+	}
+	s.process, err = procgroup.Start(cmd)
 	if err != nil {
 		return fmt.Errorf("starting %s: %w", o.Command[0], err)
 	}

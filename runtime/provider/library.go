@@ -51,6 +51,8 @@ type Fetch struct {
 	Method string
 	// Name is the server's own URI or prompt name, which it may check or repeat in headers.
 	Name string
+	// Namespace is put before the URIs of a resource's contents; "" leaves them as they are.
+	Namespace string
 	// Params are MCP's params of the method with the server's own names, without _meta.
 	Params json.RawMessage
 	// Agent and Session say whose request it is.

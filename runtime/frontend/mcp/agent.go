@@ -26,10 +26,17 @@ const (
 	methodCallTool   = "tools/call"
 )
 
+// The methods of what a server asks a client.
+const (
+	methodElicit = "elicitation/create"
+	methodSample = "sampling/createMessage"
+	methodRoots  = "roots/list"
+)
+
 // onePage is more tools than any agent has: clients that do not follow cursors would miss the rest of a longer list.
 const onePage = 1 << 30
 
-// agentServer is one agent's SDK server, and the list of tools that its clients know.
+// agentServer is one agent's SDK server, and the lists that its clients know.
 type agentServer struct {
 	owner *Server
 	sdk   *sdk.Server
@@ -37,7 +44,10 @@ type agentServer struct {
 
 	mu      sync.Mutex // held while the list changes
 	listing atomic.Pointer[listing]
+	shelved atomic.Pointer[shelves]
 	bound   []string // tools registered for the sake of their header annotations
+
+	subscribed subscriptions
 }
 
 func newAgentServer(owner *Server, agent *disclosure.Agent) *agentServer {
@@ -51,12 +61,19 @@ func newAgentServer(owner *Server, agent *disclosure.Agent) *agentServer {
 		Capabilities: &sdk.ServerCapabilities{
 			Logging: &sdk.LoggingCapabilities{},
 			Tools:   &sdk.ToolCapabilities{ListChanged: true},
+			// Whether there are any is known only when the servers behind have started.
+			Resources: &sdk.ResourceCapabilities{ListChanged: true, Subscribe: true},
+			Prompts:   &sdk.PromptCapabilities{ListChanged: true},
 		},
+		CompletionHandler:  a.complete,
+		SubscribeHandler:   a.subscribe,
+		UnsubscribeHandler: a.unsubscribe,
 	})
 	a.sdk.AddReceivingMiddleware(a.receive)
 	a.agent.Store(agent)
 	a.announce()
 	a.current()
+	a.shelves()
 	return a
 }
 
@@ -64,6 +81,7 @@ func newAgentServer(owner *Server, agent *disclosure.Agent) *agentServer {
 func (a *agentServer) update(agent *disclosure.Agent) {
 	a.agent.Store(agent)
 	a.current()
+	a.shelves()
 }
 
 // current is the agent's list for the assembly of this moment. Where that changed since the last look, the list is made
@@ -129,12 +147,27 @@ func (a *agentServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 				return nil, err
 			}
 			return a.list(r, result)
+		case *sdk.ReadResourceRequest:
+			return a.read(ctx, next, r)
+		case *sdk.GetPromptRequest:
+			return a.get(ctx, next, r)
 		}
 		result, err := next(ctx, method, req)
-		if err == nil && method == methodInitialize {
+		if err != nil {
+			return nil, err
+		}
+		switch r := req.(type) {
+		case *sdk.ListResourcesRequest:
+			return a.listShelf(method, "resources", result, r.Params.Cursor), nil
+		case *sdk.ListResourceTemplatesRequest:
+			return a.listShelf(method, "resourceTemplates", result, r.Params.Cursor), nil
+		case *sdk.ListPromptsRequest:
+			return a.listShelf(method, "prompts", result, r.Params.Cursor), nil
+		}
+		if method == methodInitialize {
 			a.initialized(ctx, next, req, result)
 		}
-		return result, err
+		return result, nil
 	}
 }
 
@@ -156,6 +189,7 @@ func (a *agentServer) initialized(ctx context.Context, next sdk.MethodHandler, r
 
 // end closes the agent's sessions and waits for them.
 func (a *agentServer) end() {
+	a.unsubscribeAll()
 	for session := range a.sdk.Sessions() {
 		if err := session.Close(); err != nil {
 			a.owner.options.Logger.Debug("session closed", "session", session.ID(), "error", err)

@@ -7,7 +7,9 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/hermesd/hermesd/runtime/disclosure"
 	"github.com/hermesd/hermesd/runtime/frontend"
+	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
@@ -43,20 +45,41 @@ func (a *agentServer) dispatch(ctx context.Context, _ *sdk.CallToolRequest) (*sd
 	if !ok {
 		return nil, errors.New("a call that did not come through the middleware")
 	}
-	reach := newReach(a, s.req, ctx)
-	defer reach.close()
-	if reach.roundTrips() {
-		result, question := a.owner.parked.serve(ctx, a, reach)
-		if question != nil {
-			return question, nil
-		}
-		s.result = result
-		return &sdk.CallToolResult{}, nil
+	params := s.req.Params
+	this := round{digest: digestOf(methodCallTool, params.Name, params.Arguments), answers: params.InputResponses}
+	if !sealed(params.RequestState) {
+		this.state = params.RequestState
 	}
-	ctx, cancel := a.owner.bounded(ctx)
-	defer cancel()
-	s.result = a.owner.options.Desk.Dispatch(ctx, a.decoded(s.req, reach))
+	reach := newReach(ctx, a, s.req, params.GetProgressToken(), this)
+	defer reach.close()
+	call := a.decoded(s.req)
+	call.Suspendable = reach.newer() && reach.showsForms()
+	call.Resume = resumption(params)
+	done, question := serve(ctx, a, reach, func(ctx context.Context, host *provider.Host) (tried, error) {
+		call.Host = host
+		result, ask := a.owner.options.Desk.Try(ctx, call)
+		return tried{result, ask}, nil
+	})
+	result := done.value.result
+	switch {
+	case question != nil:
+		return &sdk.CallToolResult{InputRequests: question.requests, RequestState: question.state}, nil
+	case done.err != nil:
+		result = tool.AsError(done.err).Result()
+	case done.value.ask != nil:
+		var first *sdk.CallToolResult
+		if result, first = askFirst(done.value.ask); first != nil {
+			return first, nil
+		}
+	}
+	s.result = result
 	return &sdk.CallToolResult{}, nil
+}
+
+// tried is how a call ended: with a result, or with what a human is to be asked before anything runs.
+type tried struct {
+	result *tool.Result
+	ask    json.RawMessage
 }
 
 // bounded ends ctx with the front end, too.
@@ -67,9 +90,21 @@ func (s *Server) bounded(ctx context.Context) (context.Context, context.CancelFu
 }
 
 // decoded is a request as the desk wants it.
-func (a *agentServer) decoded(req *sdk.CallToolRequest, reach *reach) *frontend.Call {
+func (a *agentServer) decoded(req *sdk.CallToolRequest) *frontend.Call {
 	agent := a.agent.Load()
-	named, client, trace := req.Session.ID(), "", ""
+	session, trace := sessionOf(a, agent, req)
+	return &frontend.Call{
+		Agent:       agent,
+		Session:     session,
+		Name:        req.Params.Name,
+		Arguments:   req.Params.Arguments,
+		TraceParent: trace,
+	}
+}
+
+// sessionOf is the session that a request belongs to, and the trace context that it brings.
+func sessionOf[P sdk.Params](a *agentServer, agent *disclosure.Agent, req *sdk.ServerRequest[P]) (session, trace string) {
+	named, client := req.Session.ID(), ""
 	if req.Extra != nil && req.Extra.Header != nil {
 		trace = req.Extra.Header.Get("traceparent")
 		if named == "" {
@@ -77,19 +112,12 @@ func (a *agentServer) decoded(req *sdk.CallToolRequest, reach *reach) *frontend.
 		}
 	}
 	if named == "" {
-		named, _ = req.Params.Meta[frontend.SessionMeta].(string)
+		named, _ = req.Params.GetMeta()[frontend.SessionMeta].(string)
 	}
 	if info := req.ClientInfo(); info != nil {
 		client = info.Name
 	}
-	return &frontend.Call{
-		Agent:       agent,
-		Session:     a.owner.options.Desk.Session(agent, named, client),
-		Name:        req.Params.Name,
-		Arguments:   req.Params.Arguments,
-		Host:        reach.host(),
-		TraceParent: trace,
-	}
+	return a.owner.options.Desk.Session(agent, named, client), trace
 }
 
 // callResult is a tool's result on the wire: the content blocks are the provider's bytes, not what the SDK makes of them.

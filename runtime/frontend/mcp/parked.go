@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/json"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,7 +18,7 @@ import (
 // maxParked bounds the calls that wait for a client to come back with an answer.
 const maxParked = 1000
 
-// questionKey is the name of the one input request that a result carries.
+// questionKey is the name of an input request that stands alone in a result.
 const questionKey = "question"
 
 // parked keeps calls that run on while their client asks its human. From protocol 2026-07-28 a server cannot ask within
@@ -35,108 +36,194 @@ func newParked(timeout time.Duration) *parked {
 	return &parked{timeout: timeout, waiting: map[string]*question{}}
 }
 
-// run is one call of a client that asks by round trips.
+// run is one request of a client that asks by round trips.
 type run struct {
 	agent     string
-	digest    [sha256.Size]byte // of name and arguments: a state fits no other call
+	digest    [sha256.Size]byte // of what is asked for
 	cancel    context.CancelFunc
 	reach     atomic.Pointer[reach] // of the request that is open now
 	asking    sync.Mutex            // one question at a time
 	questions chan *question
 	done      chan struct{}
-	result    *tool.Result // after done
+	result    any // the outcome, after done
 }
 
 // question is what a run waits for.
 type question struct {
-	run    *run
-	params *sdk.ElicitParams
-	answer chan provider.Answer // takes one
-	state  string               // while it is with the client
+	run      *run
+	requests sdk.InputRequestMap
+	answer   chan sdk.InputResponseMap // takes one
+	state    string                    // while it is with the client
 }
 
-// serve runs or continues a call until it ends or asks; then the second result is the question.
-func (p *parked) serve(ctx context.Context, a *agentServer, reach *reach) (*tool.Result, *sdk.CallToolResult) {
+// outcome is how a request ended.
+type outcome[T any] struct {
+	value T
+	err   error
+}
+
+// work is what a request wants done.
+type work[T any] = func(ctx context.Context, host *provider.Host) (T, error)
+
+// serve runs or continues a request until it ends or asks; then the second result is the question.
+func serve[T any](ctx context.Context, a *agentServer, reach *reach, do work[T]) (outcome[T], *question) {
+	if !reach.roundTrips() {
+		ctx, cancel := a.owner.bounded(ctx)
+		defer cancel()
+		value, err := do(ctx, reach.host())
+		return outcome[T]{value, err}, nil
+	}
+	p := a.owner.parked
 	var r *run
-	if reach.req.Params.RequestState == "" {
-		r = p.begin(ctx, a, reach)
+	if reach.round.state == "" {
+		r = begin(ctx, p, a, reach, do)
 	} else {
 		var err *tool.Error
 		if r, err = p.resume(a, reach); err != nil {
-			return err.Result(), nil
+			return outcome[T]{err: err}, nil
 		}
 	}
 	select {
 	case <-r.done:
-		return r.result, nil
 	case q := <-r.questions:
-		return nil, p.hold(q)
+		return outcome[T]{}, p.hold(q)
 	case <-ctx.Done():
 		r.cancel()
 		<-r.done
-		return r.result, nil
 	}
+	result, ok := r.result.(outcome[T])
+	if !ok { // the digest binds a state to its method
+		return outcome[T]{err: tool.Errorf(tool.Internal, "a request was continued as one of another kind")}, nil
+	}
+	return result, nil
 }
 
-// begin starts the call of a request. It outlives the request, and ends at the latest with the front end.
-func (p *parked) begin(ctx context.Context, a *agentServer, reach *reach) *run {
+// begin starts the work of a request. It outlives the request, and ends at the latest with the front end.
+func begin[T any](ctx context.Context, p *parked, a *agentServer, reach *reach, do work[T]) *run {
 	ctx, cancel := a.owner.bounded(context.WithoutCancel(ctx))
 	r := &run{
-		agent: a.agent.Load().Name, digest: digestOf(reach.req.Params), cancel: cancel,
+		agent: a.agent.Load().Name, digest: reach.round.digest, cancel: cancel,
 		questions: make(chan *question), done: make(chan struct{}),
 	}
 	r.reach.Store(reach)
-	call := a.decoded(reach.req, reach)
-	call.Host = &provider.Host{
-		OnProgress: func(step tool.Progress) { r.reach.Load().sendProgress(step) },
-		OnLog:      func(line tool.LogRecord) { r.reach.Load().sendLog(line) },
-		OnAsk:      func(ctx context.Context, q provider.Question) (provider.Answer, error) { return p.ask(ctx, r, q) },
-	}
+	host := p.host(r, reach.caps)
 	p.runs.Go(func() {
 		defer cancel()
 		defer close(r.done)
-		r.result = a.owner.options.Desk.Dispatch(ctx, call)
+		value, err := do(ctx, host)
+		r.result = outcome[T]{value, err}
 	})
 	return r
 }
 
-// ask hands a question to the open request and waits for the answer that the next one brings.
+// host is what a run asks and tells through: whatever request of its client is open.
+func (p *parked) host(r *run, caps *sdk.ClientCapabilities) *provider.Host {
+	h := &provider.Host{
+		OnProgress: func(step tool.Progress) { r.reach.Load().sendProgress(step) },
+		OnLog:      func(line tool.LogRecord) { r.reach.Load().sendLog(line) },
+		OnInputs: func(ctx context.Context, inputs map[string]provider.Input) (map[string]json.RawMessage, error) {
+			return p.askAll(ctx, r, inputs)
+		},
+	}
+	one := func(method string) func(context.Context, json.RawMessage) (json.RawMessage, error) {
+		return func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+			answers, err := p.askAll(ctx, r, map[string]provider.Input{questionKey: {Method: method, Params: params}})
+			if err == nil && answers[questionKey] == nil {
+				err = tool.Errorf(tool.Unsupported, "the agent's client gave no answer")
+			}
+			return answers[questionKey], err
+		}
+	}
+	if caps.Elicitation != nil {
+		h.OnAsk = func(ctx context.Context, q provider.Question) (provider.Answer, error) { return p.ask(ctx, r, q) }
+	}
+	if caps.Sampling != nil {
+		h.OnSample = one(methodSample)
+	}
+	if caps.RootsV2 != nil {
+		list := one(methodRoots)
+		h.OnRoots = func(ctx context.Context) (json.RawMessage, error) { return list(ctx, nil) }
+	}
+	return h
+}
+
+// ask puts a question to the human.
 func (p *parked) ask(ctx context.Context, r *run, asked provider.Question) (provider.Answer, error) {
-	r.asking.Lock()
-	defer r.asking.Unlock()
 	params, refused := r.reach.Load().question(asked)
 	if refused != nil {
 		return provider.Answer{}, refused
 	}
+	answers, err := p.put(ctx, r, sdk.InputRequestMap{questionKey: params})
+	if err != nil {
+		return provider.Answer{}, err
+	}
+	return answered(answers)
+}
+
+// answered is the human's answer to a question that stood alone.
+func answered(given sdk.InputResponseMap) (provider.Answer, error) {
+	if r, ok := given[questionKey].(*sdk.ElicitResult); ok {
+		return answer(r)
+	}
+	return provider.Answer{Action: "cancel"}, nil // what a client without an answer means
+}
+
+// askAll asks for several things at once.
+func (p *parked) askAll(ctx context.Context, r *run, inputs map[string]provider.Input) (map[string]json.RawMessage, error) {
+	requests := sdk.InputRequestMap{}
+	for id, in := range inputs {
+		request, refused := r.reach.Load().input(in)
+		if refused != nil {
+			return nil, refused
+		}
+		requests[id] = request
+	}
+	given, err := p.put(ctx, r, requests)
+	if err != nil {
+		return nil, err
+	}
+	answers := map[string]json.RawMessage{}
+	for id, response := range given {
+		if answers[id], err = json.Marshal(response); err != nil {
+			return nil, tool.Errorf(tool.Internal, "an answer of the client did not marshal: %w", err)
+		}
+	}
+	return answers, nil
+}
+
+// put hands requests to the open request and waits for the answers that the next one brings.
+func (p *parked) put(ctx context.Context, r *run, requests sdk.InputRequestMap) (sdk.InputResponseMap, error) {
+	r.asking.Lock()
+	defer r.asking.Unlock()
 	ctx, cancel := context.WithTimeoutCause(ctx, p.timeout,
 		tool.Errorf(tool.Timeout, "nobody answered within %s; silence is not consent", p.timeout))
 	defer cancel()
-	q := &question{run: r, params: params, answer: make(chan provider.Answer, 1)}
+	q := &question{run: r, requests: requests, answer: make(chan sdk.InputResponseMap, 1)}
 	select {
 	case r.questions <- q:
 	case <-ctx.Done():
-		return provider.Answer{}, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 	select {
 	case given := <-q.answer:
 		return given, nil
 	case <-ctx.Done():
 		p.drop(q)
-		return provider.Answer{}, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 }
 
-// hold keeps a question until the client is back, and is the result that takes it there.
-func (p *parked) hold(q *question) *sdk.CallToolResult {
+// hold keeps a question until the client is back, and returns what takes it there.
+func (p *parked) hold(q *question) *question {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.waiting) >= maxParked {
-		q.answer <- provider.Answer{Action: "cancel"}
-		return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{}} // none: the client tries again later
+		q.answer <- nil
+		return &question{requests: sdk.InputRequestMap{}} // none: the client tries again later
 	}
 	q.state = rand.Text()
 	p.waiting[q.state] = q
-	return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{questionKey: q.params}, RequestState: q.state}
+	return q
 }
 
 func (p *parked) drop(q *question) {
@@ -145,34 +232,27 @@ func (p *parked) drop(q *question) {
 	delete(p.waiting, q.state)
 }
 
-// resume finds the run that a request continues and hands it the answer. A state works once, for the agent and the call
-// that it was made for.
+// resume finds the run that a request continues and hands it the answers. A state works once, for the agent and the
+// request that it was made for.
 func (p *parked) resume(a *agentServer, reach *reach) (*run, *tool.Error) {
-	params := reach.req.Params
+	state := reach.round.state
 	p.mu.Lock()
-	q, ok := p.waiting[params.RequestState]
-	if ok = ok && q.run.agent == a.agent.Load().Name && q.run.digest == digestOf(params); ok {
-		delete(p.waiting, params.RequestState)
+	q, ok := p.waiting[state]
+	if ok = ok && q.run.agent == a.agent.Load().Name && q.run.digest == reach.round.digest; ok {
+		delete(p.waiting, state)
 	}
 	p.mu.Unlock()
 	if !ok {
 		return nil, tool.Errorf(tool.BadRequest, "no call waits for this answer any more; call the tool again without requestState")
 	}
-	given := provider.Answer{Action: "cancel"} // what a client without an answer means
-	if response, ok := params.InputResponses[questionKey].(*sdk.ElicitResult); ok {
-		var err error
-		if given, err = answer(response); err != nil {
-			return nil, tool.AsError(err)
-		}
-	}
 	q.run.reach.Store(reach)
-	q.answer <- given
+	q.answer <- reach.round.answers
 	return q.run, nil
 }
 
-// wait returns when no call runs any more.
+// wait returns when no request runs any more.
 func (p *parked) wait() { p.runs.Wait() }
 
-func digestOf(params *sdk.CallToolParamsRaw) [sha256.Size]byte {
-	return sha256.Sum256(append([]byte(params.Name+"\x00"), params.Arguments...))
+func digestOf(method, name string, arguments []byte) [sha256.Size]byte {
+	return sha256.Sum256(append([]byte(method+"\x00"+name+"\x00"), arguments...))
 }

@@ -1,9 +1,10 @@
-//lint:file-ignore SA1019 logging and sampling are deprecated from 2026-07-28, and what the clients before it have
+//lint:file-ignore SA1019 logging, sampling and roots are deprecated from 2026-07-28, and what the clients before it have
 
 package mcp
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"log/slog"
 	"sync"
@@ -14,32 +15,42 @@ import (
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
-// reach is how a running call gets back to the client whose request it serves.
+// reach is how a running request gets back to the client that made it.
 type reach struct {
-	ctx   context.Context // of the request: it ties messages to the request's stream
-	req   *sdk.CallToolRequest
-	token any // the request's progress token; nil if it wants no progress
-	caps  *sdk.ClientCapabilities
-	log   *slog.Logger
+	ctx     context.Context // of the request: it ties messages to the request's stream
+	session *sdk.ServerSession
+	version string // of the protocol
+	token   any    // the request's progress token; nil if it wants no progress
+	caps    *sdk.ClientCapabilities
+	round   round
+	log     *slog.Logger
 
 	telling sync.RWMutex // held for reading while something is told
 	over    bool         // the request is about to be answered: nothing may follow that
 }
 
-func newReach(a *agentServer, req *sdk.CallToolRequest, ctx context.Context) *reach {
+// round is what a request says about the questions of an earlier one that it continues.
+type round struct {
+	digest  [sha256.Size]byte // of what is asked for: a state fits nothing else
+	state   string            // "" in the first round
+	answers sdk.InputResponseMap
+}
+
+func newReach[P sdk.Params](ctx context.Context, a *agentServer, req *sdk.ServerRequest[P], token any, round round) *reach {
 	caps := req.ClientCapabilities()
 	if caps == nil {
 		caps = &sdk.ClientCapabilities{}
 	}
-	return &reach{ctx: ctx, req: req, token: req.Params.GetProgressToken(), caps: caps, log: a.owner.options.Logger}
+	return &reach{ctx: ctx, session: req.Session, version: req.ProtocolVersion(), token: token, caps: caps, round: round, log: a.owner.options.Logger}
 }
 
 // newer reports whether the client speaks a version in which a server asks by its result only.
-func (r *reach) newer() bool { return r.req.ProtocolVersion() >= stateless }
+func (r *reach) newer() bool { return r.version >= stateless }
 
-// roundTrips reports whether a question of the running call ends the request, to be taken up by the next one.
+// roundTrips reports whether a question of the running request ends it, to be taken up by the next one.
 func (r *reach) roundTrips() bool {
-	return r.newer() && (r.caps.Elicitation != nil || r.req.Params.RequestState != "")
+	asks := r.caps.Elicitation != nil || r.caps.Sampling != nil || r.caps.RootsV2 != nil
+	return r.newer() && (asks || r.round.state != "")
 }
 
 // host is what the call gets for requests that it can ask within (before 2026-07-28). Functions that the client has no
@@ -58,6 +69,9 @@ func (r *reach) host() *provider.Host {
 	if r.caps.Sampling != nil {
 		h.OnSample = r.sample
 	}
+	if r.caps.RootsV2 != nil {
+		h.OnRoots = r.roots
+	}
 	return h
 }
 
@@ -74,9 +88,9 @@ func (r *reach) sendProgress(p tool.Progress) {
 	if r.token == nil || r.over {
 		return
 	}
-	err := r.req.Session.NotifyProgress(r.ctx, &sdk.ProgressNotificationParams{ProgressToken: r.token, Progress: p.Done, Total: p.Total, Message: p.Note})
+	err := r.session.NotifyProgress(r.ctx, &sdk.ProgressNotificationParams{ProgressToken: r.token, Progress: p.Done, Total: p.Total, Message: p.Note})
 	if err != nil {
-		r.log.Debug("progress was not delivered", "session", r.req.Session.ID(), "error", err)
+		r.log.Debug("progress was not delivered", "session", r.session.ID(), "error", err)
 	}
 }
 
@@ -86,9 +100,9 @@ func (r *reach) sendLog(l tool.LogRecord) {
 	if r.over {
 		return
 	}
-	err := r.req.Session.Log(r.ctx, &sdk.LoggingMessageParams{Level: sdk.LoggingLevel(l.Level), Logger: l.Logger, Data: l.Data})
+	err := r.session.Log(r.ctx, &sdk.LoggingMessageParams{Level: sdk.LoggingLevel(l.Level), Logger: l.Logger, Data: l.Data})
 	if err != nil {
-		r.log.Debug("a log line was not delivered", "session", r.req.Session.ID(), "error", err)
+		r.log.Debug("a log line was not delivered", "session", r.session.ID(), "error", err)
 	}
 }
 
@@ -100,7 +114,7 @@ func (r *reach) elicit(ctx context.Context, q provider.Question) (provider.Answe
 	}
 	ctx, cancel := r.joined(ctx)
 	defer cancel()
-	result, err := r.req.Session.Elicit(ctx, params)
+	result, err := r.session.Elicit(ctx, params)
 	if err != nil {
 		return provider.Answer{}, asking(err)
 	}
@@ -118,7 +132,18 @@ func (r *reach) sample(ctx context.Context, raw json.RawMessage) (json.RawMessag
 	}
 	ctx, cancel := r.joined(ctx)
 	defer cancel()
-	result, err := r.req.Session.CreateMessageWithTools(ctx, &params)
+	result, err := r.session.CreateMessageWithTools(ctx, &params)
+	if err != nil {
+		return nil, asking(err)
+	}
+	return json.Marshal(result)
+}
+
+// roots lists the folders that the client works in.
+func (r *reach) roots(ctx context.Context) (json.RawMessage, error) {
+	ctx, cancel := r.joined(ctx)
+	defer cancel()
+	result, err := r.session.ListRoots(ctx, nil)
 	if err != nil {
 		return nil, asking(err)
 	}
@@ -136,6 +161,12 @@ func asking(err error) error {
 	return tool.Errorf(tool.Unsupported, "the agent's client did not answer: %w", err)
 }
 
+// showsForms reports whether the client can put a form to its human.
+func (r *reach) showsForms() bool {
+	can := r.caps.Elicitation
+	return can != nil && (can.Form != nil || can.URL == nil)
+}
+
 // question is a question as MCP has it, or why this client cannot be asked it. The SDK does not check it for newer clients.
 func (r *reach) question(q provider.Question) (*sdk.ElicitParams, *tool.Error) {
 	can := r.caps.Elicitation
@@ -148,7 +179,7 @@ func (r *reach) question(q provider.Question) (*sdk.ElicitParams, *tool.Error) {
 		}
 		return &sdk.ElicitParams{Mode: "url", Message: q.Message, URL: q.URL, ElicitationID: q.ID}, nil
 	}
-	if can.Form == nil && can.URL != nil {
+	if !r.showsForms() {
 		return nil, tool.Errorf(tool.Unsupported, "the agent's client cannot show a form; tell the user what is needed")
 	}
 	schema := q.Schema
@@ -156,6 +187,31 @@ func (r *reach) question(q provider.Question) (*sdk.ElicitParams, *tool.Error) {
 		schema = json.RawMessage(`{"type":"object","properties":{}}`)
 	}
 	return &sdk.ElicitParams{Mode: "form", Message: q.Message, RequestedSchema: schema}, nil
+}
+
+// input is a request of a server that asks by results, for a client that does so, too, or why this client cannot have it.
+func (r *reach) input(in provider.Input) (sdk.InputRequest, *tool.Error) {
+	var request sdk.InputRequest
+	can := true
+	switch in.Method {
+	case methodElicit:
+		request, can = &sdk.ElicitParams{}, r.caps.Elicitation != nil
+	case methodSample:
+		request, can = &sdk.CreateMessageWithToolsParams{}, r.caps.Sampling != nil
+	case methodRoots:
+		request, can = &sdk.ListRootsParams{}, r.caps.RootsV2 != nil
+	default:
+		return nil, tool.Errorf(tool.Unsupported, "the tool asks for %q, which no client can answer", in.Method)
+	}
+	if !can {
+		return nil, tool.Errorf(tool.Unsupported, "the agent's client cannot answer %s, which the tool needs; tell the user", in.Method)
+	}
+	if in.Params != nil {
+		if err := json.Unmarshal(in.Params, request); err != nil {
+			return nil, tool.Errorf(tool.BadAnswer, "the tool's question cannot be read: %w", err)
+		}
+	}
+	return request, nil
 }
 
 func answer(r *sdk.ElicitResult) (provider.Answer, error) {

@@ -1,0 +1,132 @@
+package mcp
+
+import (
+	"context"
+	"sync"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// subscriptions are what an agent's clients want to hear of. A library is asked once for each resource, however many
+// sessions want it; sessions that ended are noticed when the resource changes next, or with the next subscription.
+type subscriptions struct {
+	mu    sync.Mutex
+	byURI map[string]*subscription
+}
+
+type subscription struct {
+	sessions map[*sdk.ServerSession]int // subscriptions of each: a session may have several streams
+	cancel   func()
+}
+
+// subscribe is called by the SDK, which then notes the session.
+func (a *agentServer) subscribe(ctx context.Context, req *sdk.SubscribeRequest) error {
+	uri := req.Params.URI
+	at, ok := a.shelves().resource(uri)
+	if !ok {
+		return sdk.ResourceNotFoundError(uri)
+	}
+	a.prune()
+	s := &a.subscribed
+	if s.join(uri, req.Session) {
+		return nil
+	}
+	cancel, err := at.library.Subscribe(ctx, at.own, func() { a.resourceUpdated(uri) })
+	if err != nil {
+		return wireError(err)
+	}
+	if !s.begin(uri, req.Session, cancel) { // another session was faster
+		cancel()
+	}
+	return nil
+}
+
+// join adds a session to a subscription that there is.
+func (s *subscriptions) join(uri string, session *sdk.ServerSession) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x, ok := s.byURI[uri]
+	if ok {
+		x.sessions[session]++
+	}
+	return ok
+}
+
+// begin notes a new subscription, or joins one that began meanwhile and reports false.
+func (s *subscriptions) begin(uri string, session *sdk.ServerSession, cancel func()) bool {
+	if s.join(uri, session) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byURI == nil {
+		s.byURI = map[string]*subscription{}
+	}
+	s.byURI[uri] = &subscription{map[*sdk.ServerSession]int{session: 1}, cancel}
+	return true
+}
+
+func (a *agentServer) unsubscribe(_ context.Context, req *sdk.UnsubscribeRequest) error {
+	s := &a.subscribed
+	s.mu.Lock()
+	x, ok := s.byURI[req.Params.URI]
+	if ok {
+		if x.sessions[req.Session]--; x.sessions[req.Session] <= 0 {
+			delete(x.sessions, req.Session)
+		}
+		if ok = len(x.sessions) == 0; ok {
+			delete(s.byURI, req.Params.URI)
+		}
+	}
+	s.mu.Unlock()
+	if ok {
+		x.cancel()
+	}
+	return nil
+}
+
+// resourceUpdated tells the sessions that subscribed.
+func (a *agentServer) resourceUpdated(uri string) {
+	a.prune()
+	if err := a.sdk.ResourceUpdated(a.owner.base, &sdk.ResourceUpdatedNotificationParams{URI: uri}); err != nil {
+		a.owner.options.Logger.Debug("a changed resource was not told", "uri", uri, "error", err)
+	}
+}
+
+// prune ends what only sessions that have ended wanted.
+func (a *agentServer) prune() {
+	alive := map[*sdk.ServerSession]bool{}
+	for session := range a.sdk.Sessions() {
+		alive[session] = true
+	}
+	var over []func()
+	s := &a.subscribed
+	s.mu.Lock()
+	for uri, x := range s.byURI {
+		for session := range x.sessions {
+			if !alive[session] {
+				delete(x.sessions, session)
+			}
+		}
+		if len(x.sessions) == 0 {
+			over = append(over, x.cancel)
+			delete(s.byURI, uri)
+		}
+	}
+	s.mu.Unlock()
+	for _, cancel := range over {
+		cancel()
+	}
+}
+
+// unsubscribeAll ends every subscription, with the agent.
+func (a *agentServer) unsubscribeAll() {
+	s := &a.subscribed
+	s.mu.Lock()
+	all := s.byURI
+	s.byURI = nil
+	s.mu.Unlock()
+	for _, x := range all {
+		x.cancel()
+	}
+}
