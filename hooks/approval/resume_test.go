@@ -124,6 +124,16 @@ func TestAStateIsForItsOwnCallsOnly(t *testing.T) {
 	}
 }
 
+func TestABatchIsBroughtBackWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker(t)
+		s := suspend(t, b, request(call("1")), request(call("2"))) // two calls that are the same
+		if a := bring(t, b, s.State, "accept", `{"choice_1":"once","choice_2":"once"}`, request(call("3")))[0]; code(a.Err) != tool.ApprovalVoid {
+			t.Errorf("one of two came back: %+v", a)
+		}
+	})
+}
+
 func TestWhatAClientBringsBackBesidesAYes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		action, content string
