@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -68,6 +69,9 @@ func fields(arguments json.RawMessage) (map[string]string, error) {
 	if _, err := d.Token(); err != nil {
 		return nil, err
 	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, errors.New("something follows the arguments")
+	}
 	return out, nil
 }
 
@@ -115,20 +119,20 @@ func matches(pattern, text string) bool {
 
 // split parts a pattern at its asterisks and takes the escapes away.
 func split(pattern string) []string {
-	parts := []string{""}
+	var parts []string
+	var part []byte
 	for i := 0; i < len(pattern); i++ {
-		c := pattern[i]
-		switch {
+		switch c := pattern[i]; {
 		case c == '*':
-			parts = append(parts, "")
-			continue
+			parts, part = append(parts, string(part)), nil
 		case c == '\\' && i+1 < len(pattern):
 			i++
-			c = pattern[i]
+			part = append(part, pattern[i])
+		default:
+			part = append(part, c)
 		}
-		parts[len(parts)-1] += string(c)
 	}
-	return parts
+	return append(parts, string(part))
 }
 
 // String is the pattern for people: name=value, sorted by name.
