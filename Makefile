@@ -34,6 +34,10 @@ lint: ## formatting, vet, staticcheck
 	$(GO) vet ./...
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
 
+.PHONY: sdk
+sdk: ## pack the module into dist/sdk, a proxy to build plugins against before it is published
+	@$(GO) run ./internal/sdkproxy -out dist/sdk
+
 .PHONY: generate
 generate: ## make the generated files again
 	$(GO) generate ./...
