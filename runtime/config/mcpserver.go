@@ -36,10 +36,10 @@ type MCPServer struct {
 	// Parallel says that the server takes calls side by side; without it calls run one after the other, except those of
 	// tools that say read-only.
 	Parallel bool `key:"parallel" default:"false"`
-	// Resources offers the server's resources to agents.
-	Resources bool `key:"resources" default:"true"`
-	// Prompts offers the server's prompts to agents.
-	Prompts bool `key:"prompts" default:"true"`
+	// Resources offers the server's resources to the agents that may use the server as a whole.
+	Resources bool `key:"resources" default:"false"`
+	// Prompts offers the server's prompts to the agents that may use the server as a whole.
+	Prompts bool `key:"prompts" default:"false"`
 	// Prefix replaces mcp__NAME before tool names: TEXT__TOOL (a text), NAME__TOOL (true), or the names as they are ("").
 	Prefix Prefix `key:"prefix"`
 	// Override lets the server's tools replace built-ins of the same name.
@@ -48,6 +48,13 @@ type MCPServer struct {
 	Defer *bool `key:"defer"`
 	// Isolation is "none", "default" or "strict", as for plugins.
 	Isolation string `key:"isolation" default:"default" in:"none|default|strict"`
+	// AllowRead names files and folders that the process may read besides what isolation leaves it: the system's programs,
+	// its own folder, and what command, cwd and env name.
+	AllowRead []string `key:"allow_read" path:"true"`
+	// AllowWrite names files and folders that it may change, too.
+	AllowWrite []string `key:"allow_write" path:"true"`
+	// MaxMemory bounds the process's private memory, unless isolation is "none".
+	MaxMemory Size `key:"max_memory" default:"2GiB" min:"64MiB" max:"1TiB"`
 	// MaxMessageBytes bounds one message from the server.
 	MaxMessageBytes Size `key:"max_message_bytes" default:"16MiB" min:"64KiB" max:"1GiB"`
 	// Enabled is false for a server that stays configured but is not used.

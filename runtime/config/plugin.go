@@ -40,9 +40,17 @@ type Plugin struct {
 	MTLS bool `key:"mtls" default:"true"`
 	// SHA256 pins the binary by hand, in hexadecimal; another binary does not start.
 	SHA256 string `key:"sha256"`
-	// Isolation is "none", "default" (clean environment, own process group, rlimits, Landlock, seccomp where available) or
-	// "strict" (no network, a user id of its own where possible, besides).
+	// Isolation is "none", "default" (files, system calls, memory and descendants are confined, as far as the machine can) or
+	// "strict" (no network and no capabilities besides, and of files only its own folder and what allow_read and
+	// allow_write name). `hermesd plugin inspect` says what holds.
 	Isolation string `key:"isolation" default:"default" in:"none|default|strict"`
+	// AllowRead names files and folders that the process may read besides what isolation leaves it: the system's programs,
+	// its own folder, and what args, env and config name.
+	AllowRead []string `key:"allow_read" path:"true"`
+	// AllowWrite names files and folders that it may change, too.
+	AllowWrite []string `key:"allow_write" path:"true"`
+	// MaxMemory bounds the process's private memory, unless isolation is "none".
+	MaxMemory Size `key:"max_memory" default:"2GiB" min:"64MiB" max:"1TiB"`
 	// Grant lists what the plugin may ask of the daemon: ask_human, call_tool, sample, store.
 	Grant []string `key:"grant" each:"ask_human|call_tool|sample|store"`
 	// MaxMessageBytes bounds one message in either direction.

@@ -110,6 +110,9 @@ func (d *decoder) texts(f *field, value cty.Value) ([]string, string) {
 		if text == "" && f.def == "" && f.name != "command" && f.name != "args" && f.name != "exec" {
 			return nil, fmt.Sprintf("%s must not contain an empty text.", f.name)
 		}
+		if f.path {
+			text = d.absolute(text)
+		}
 		list = append(list, text)
 	}
 	return list, ""

@@ -123,6 +123,7 @@ func (d *Daemon) devOptions(p *admin.DevPlugin) (*pluginhost.Options, error) {
 			StartTimeout: block.StartTimeout, CallTimeout: block.CallTimeout, MTLS: &block.MTLS,
 			MaxMessageBytes: int(block.MaxMessageBytes), Grant: slices.Clone(block.Grant), Prefix: block.Prefix.Text,
 			Override: block.Override, Defer: block.Defer, Isolation: block.Isolation,
+			Sandbox: sandboxFor(d.cfg, d.dirs, block.AllowRead, block.AllowWrite, block.MaxMemory),
 		}
 	}
 	if opts.Env == nil {

@@ -38,7 +38,7 @@ func newProviders(cfg *config.Config, dirs directories, version string, logger *
 			Prefix: block.Prefix.Text, Override: block.Override, Defer: block.Defer,
 			SHA256: block.SHA256, Isolation: block.Isolation,
 			Sandbox: sandboxFor(cfg, dirs, block.AllowRead, block.AllowWrite, block.MaxMemory),
-			Starts: starts, Logger: logger.With("provider", block.Name), OnChange: onChange,
+			Starts:  starts, Logger: logger.With("provider", block.Name), OnChange: onChange,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("%s: plugin %q: %w", block.Pos, block.Name, err)
@@ -64,7 +64,7 @@ func newProviders(cfg *config.Config, dirs directories, version string, logger *
 			Resources: block.Resources, Prompts: block.Prompts,
 			MaxMessageBytes: int(block.MaxMessageBytes), Version: version,
 			Isolation: block.Isolation, StateDir: filepath.Join(dirs.state, "plugins", block.Name),
-			Sandbox: sandboxFor(cfg, dirs, block.AllowRead, block.AllowWrite, block.MaxMemory),
+			Sandbox:  sandboxFor(cfg, dirs, block.AllowRead, block.AllowWrite, block.MaxMemory),
 			CacheDir: dirs.cache, Starts: starts, Logger: logger.With("provider", block.Name), OnChange: onChange,
 		})
 		if err != nil {

@@ -28,6 +28,8 @@ type sighting struct {
 	first string          // the first line on stdout
 	exit  *procgroup.Exit // nil if it did not exit by itself
 	tail  []string        // the last lines on stderr
+
+	confined bool // isolation may be why
 }
 
 // explain says in one line why a plugin did not start and what to do.
@@ -86,6 +88,8 @@ func (s *sighting) ended() string {
 		reason += ": somebody killed it, most likely the kernel for want of memory (see dmesg)"
 	case s.exit.Code == 127:
 		reason += ": a program or library that it needs is missing"
+	case s.confined && strings.Contains(strings.ToLower(tail), "permission denied"):
+		reason += ": isolation may close what it needs; name that in allow_read or allow_write"
 	}
 	if s.first != "" && !looksLikeHandshake(s.first) {
 		reason += "; it is not a plugin, or it prints before its handshake: the first line on stdout was " + quote(s.first)

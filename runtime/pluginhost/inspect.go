@@ -91,6 +91,9 @@ func (o *Options) layersOf(process *procgroup.Process) *layers {
 	if o.Isolation == IsolationNone {
 		l[3].Detail = fmt.Sprintf("isolation = %q", o.Isolation)
 	}
+	for _, layer := range process.Layers() {
+		l = append(l, Layer(layer))
+	}
 	if o.Isolation == IsolationStrict {
 		network := Layer{"no network", !process.Networked(), "a network namespace of its own"}
 		if process.Networked() {

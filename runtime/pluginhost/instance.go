@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 
 	"github.com/hermesd/hermesd/internal/procgroup"
 	pb "github.com/hermesd/hermesd/pluginsdk/pluginpb"
+	"github.com/hermesd/hermesd/runtime/pluginhost/sandbox"
 )
 
 // instance is one running process with its connection. It implements supervisor.Instance.
@@ -44,7 +46,7 @@ func (p *Provider) launch(ctx context.Context) (*instance, error) {
 	if file != nil {
 		defer file.Close() //nolint:errcheck // only read
 	}
-	seen := &sighting{path: path, err: err, file: readerAt(file)}
+	seen := &sighting{path: path, err: err, file: readerAt(file), confined: o.Isolation != IsolationNone}
 	if path == "" {
 		seen.path = o.Path
 	}
@@ -100,13 +102,24 @@ func (p *Provider) command(path string, file *os.File) *procgroup.Command {
 	o := p.opts
 	cmd := &procgroup.Command{
 		Path: path, Name: path, Args: o.Args, Lifeline: true,
-		Env:     procgroup.Environment(o.PassEnv, o.Env, os.LookupEnv),
-		Contain: o.Isolation != IsolationNone, NoNetwork: o.Isolation == IsolationStrict,
+		Env: procgroup.Environment(o.PassEnv, o.Env, os.LookupEnv),
 	}
 	if executable != "" {
 		cmd.Path, cmd.ExtraFiles = executable, []*os.File{file}
 	}
 	return cmd
+}
+
+// confine applies the isolation to a command whose environment is complete.
+func (o *Options) confine(cmd *procgroup.Command) error {
+	box := o.Sandbox
+	box.Level, box.Program, box.Config, box.StateDir = o.Isolation, cmd.Name, o.Config, o.StateDir
+	for _, e := range cmd.Env {
+		if dir, ok := strings.CutPrefix(e, plugin.EnvUnixSocketDir+"="); ok {
+			box.Sockets = dir
+		}
+	}
+	return sandbox.Confine(cmd, &box)
 }
 
 func (p *Provider) clientConfig(r *runner) *plugin.ClientConfig {
@@ -120,7 +133,7 @@ func (p *Provider) clientConfig(r *runner) *plugin.ClientConfig {
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, _ string) (gorunner.Runner, error) {
 			r.command.Env = append(r.command.Env, cmd.Env...)
 			r.command.Env = append(r.command.Env, pb.MaxMessageEnv+"="+strconv.Itoa(o.MaxMessageBytes))
-			return r, nil
+			return r, o.confine(r.command)
 		},
 		SkipHostEnv:      true,
 		AutoMTLS:         o.mtls(),

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/hermesd/hermesd/pluginsdk/pluginpb"
+	"github.com/hermesd/hermesd/runtime/pluginhost/sandbox"
 	"github.com/hermesd/hermesd/runtime/provider/supervisor"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
@@ -32,9 +33,9 @@ const (
 
 // The levels of isolation.
 const (
-	IsolationNone    = "none"    // a process group and a clean environment
-	IsolationDefault = "default" // besides, everything that it starts is caught, wherever it goes
-	IsolationStrict  = "strict"  // besides, no network
+	IsolationNone    = sandbox.None
+	IsolationDefault = sandbox.Default
+	IsolationStrict  = sandbox.Strict
 )
 
 // maxName bounds the label of a plugin's block: it is part of paths and of tool names.
@@ -84,6 +85,8 @@ type Options struct {
 	SHA256 string
 	// Isolation is "none", "default" or "strict"; "" is default. [Provider.Inspect] says what of it the machine allowed.
 	Isolation string
+	// Sandbox is what isolation closes and opens besides; its level, program, configuration and folders are filled in.
+	Sandbox sandbox.Options
 	// Starts bounds the starts at once over all providers that share it.
 	Starts *supervisor.Gate
 	// Logger gets what the plugin and its host say; it should carry the provider's name. nil discards.
@@ -126,7 +129,7 @@ func (o *Options) validate() error {
 		return errors.New("config is not a JSON object")
 	case o.MaxMessageBytes < 64<<10:
 		return fmt.Errorf("max_message_bytes is %d: want at least 64 KiB", o.MaxMessageBytes)
-	case !slices.Contains([]string{IsolationNone, IsolationDefault, IsolationStrict}, o.Isolation):
+	case !sandbox.Valid(o.Isolation):
 		return fmt.Errorf("isolation %q: want none, default or strict", o.Isolation)
 	}
 	if o.SHA256 != "" {

@@ -113,7 +113,7 @@ func TestThePluginSeesNoMoreOfTheEnvironmentThanTheOperatorNamed(t *testing.T) {
 			t.Errorf("no %s", name)
 		}
 	}
-	known := []string{"PATH", "HOME", "LANG", "TZ", "HERMESD_TEST_PASSED", markEnv, "HERMESD_PLUGIN", "HERMESD_LIFELINE_FD", "HERMESD_MAX_MESSAGE_BYTES",
+	known := []string{"PATH", "HOME", "LANG", "TZ", "TMPDIR", "HERMESD_TEST_PASSED", markEnv, "HERMESD_PLUGIN", "HERMESD_LIFELINE_FD", "HERMESD_MAX_MESSAGE_BYTES",
 		"PLUGIN_CLIENT_CERT", "PLUGIN_MAX_PORT", "PLUGIN_MIN_PORT", "PLUGIN_PROTOCOL_VERSIONS", "PLUGIN_UNIX_SOCKET_DIR"}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
@@ -368,6 +368,7 @@ func TestAScriptIsAPluginToo(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec "+o.Path+" \"$@\"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	o.Sandbox.Read = []string{o.Path}
 	o.Path = script
 	h := start(t, o)
 	h.ready()

@@ -172,9 +172,12 @@ func within(dir, path string) bool {
 }
 
 // openNamed opens what the block names: the folder to work in, and existing paths among the arguments, the variables and
-// the configuration. A folder can be written to, since it is what the program works on; a file can be read.
+// the configuration. Folders and files can be written to, since they are what the program works on, but not programs,
+// scripts and what belongs to the system.
 func (p *plan) openNamed() {
-	p.open(p.dir)
+	if p.named {
+		p.open(p.dir)
+	}
 	for n, arg := range p.args {
 		if _, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(arg, "-") {
 			arg = value
@@ -218,23 +221,46 @@ func (p *plan) openValues(value any, left *int) {
 }
 
 func (p *plan) open(name string) {
-	if name == "" || strings.HasPrefix(name, "-") || !filepath.IsAbs(name) && p.dir == "" {
+	if !pathLike(name) {
 		return
 	}
 	path := p.absolute([]string{name})[0]
 	info, err := os.Stat(path)
 	switch {
+	case ofTheSystem(path):
 	case err != nil:
+		p.openNew(path)
 	case info.IsDir():
-		// A home named here is meant; the file system as a whole never is.
-		if path != "/" && !p.private(path) {
+		if !p.private(path) {
 			p.writable(path)
 		}
 	case slices.Contains(scripts, filepath.Ext(path)):
 		p.readable(p.unlessPrivate(p.project(path), path)...)
-	case !p.private(path):
+	case p.private(path):
+	case info.Mode()&0o111 != 0:
 		p.readable(path)
+	default:
+		p.writable(path)
 	}
+}
+
+// openNew opens the folder of a file that the program is to make, unless others' files are in it.
+func (p *plan) openNew(path string) {
+	dir := filepath.Dir(path)
+	if isDir(dir) && strings.Count(dir, "/") > 1 && !p.broad(dir) && !p.private(dir) && !ofTheSystem(dir) {
+		p.writable(dir)
+	}
+}
+
+// pathLike tells paths from words that happen to be the name of something in the working folder.
+func pathLike(name string) bool {
+	return strings.ContainsRune(name, '/') && !strings.HasPrefix(name, "-") || strings.HasPrefix(name, ".") ||
+		slices.Contains(scripts, filepath.Ext(name))
+}
+
+func ofTheSystem(path string) bool {
+	return path == "/" || within("/etc", path) || within("/dev", path) || within("/boot", path) || within("/run", path) ||
+		slices.ContainsFunc(systemFolders, func(dir string) bool { return within(dir, path) })
 }
 
 // project is the folder of what a script is a part of.
@@ -269,6 +295,11 @@ func (p *plan) openRunner() {
 	if slices.Contains(containerTools, filepath.Base(p.program)) {
 		p.readable(filepath.Join(home, ".docker"))
 	}
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 func isFile(path string) bool {

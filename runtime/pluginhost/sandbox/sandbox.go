@@ -68,7 +68,13 @@ func Confine(cmd *procgroup.Command, o *Options) error {
 	if level == None {
 		return nil
 	}
-	p := &plan{options: o, program: cmp.Or(o.Program, cmd.Path), dir: cmd.Dir, args: cmd.Args, env: cmd.Env, strict: level == Strict}
+	p := &plan{options: o, program: cmp.Or(o.Program, cmd.Path), dir: cmd.Dir, named: cmd.Dir != "", args: cmd.Args, env: cmd.Env, strict: level == Strict}
+	if !p.named {
+		var err error
+		if p.dir, err = os.Getwd(); err != nil {
+			return fmt.Errorf("sandbox: %w", err)
+		}
+	}
 	if o.StateDir != "" {
 		if err := p.ownTemporaryFolder(); err != nil {
 			return fmt.Errorf("sandbox: %w", err)
@@ -83,6 +89,7 @@ func Confine(cmd *procgroup.Command, o *Options) error {
 type plan struct {
 	options      *Options
 	program, dir string
+	named        bool // the operator chose dir
 	args, env    []string
 	strict       bool
 	read, write  []string
