@@ -166,8 +166,9 @@ func (a *Answer) reason(h *hook) string {
 	return fmt.Sprintf("the hook %q gave no reason", h.Name)
 }
 
-// After runs the [PostCall] hooks and then the [TransformResult] hooks, each once, and returns how the call ended after
-// them. Post hooks see what the provider returned, each transforming hook what those before it made of it.
+// After runs the [PostCall] hooks, each once, also after an error, and the [TransformResult] hooks if there is a result, and
+// returns how the call ended after them. Post hooks run side by side and see what the provider returned; each transforming
+// hook sees what those before it made of it.
 func (c *Chain) After(ctx context.Context, call *Call, out Outcome) Outcome {
 	observed := out
 	var mu sync.Mutex
