@@ -6,8 +6,11 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -213,7 +216,10 @@ func (r *runner) implemented(name string, err error) {
 	}
 }
 
-// watch opens the stream and ends it again: it must stay open, and send its header at once.
+// watchFor is how long a Watch stream is looked at.
+const watchFor = 100 * time.Millisecond
+
+// watch opens the stream for a moment: it must send its header at once, and stay open.
 func (r *runner) watch(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.CancelWithin)
 	defer cancel()
@@ -225,7 +231,22 @@ func (r *runner) watch(ctx context.Context) {
 		r.fault("Watch sends no header: send it at once, so that the host knows that it misses nothing from then on")
 		return
 	}
-	r.implemented("Watch", err)
+	if err != nil {
+		r.implemented("Watch", err)
+		return
+	}
+	over := time.AfterFunc(watchFor, cancel)
+	defer over.Stop()
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	switch {
+	case ctx.Err() != nil: // it was open as long as it was looked at
+	case errors.Is(err, io.EOF):
+		r.fault("Watch ends by itself; keep it open until the host ends it")
+	default:
+		r.implemented("Watch", err)
+	}
 }
 
 func (r *runner) intercept(ctx context.Context) {
