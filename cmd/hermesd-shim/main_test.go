@@ -42,21 +42,28 @@ func TestByHandItSaysWhatItIs(t *testing.T) {
 	}
 }
 
-func TestTheShimBesideABinaryIsUsed(t *testing.T) {
-	dir := t.TempDir()
-	for from, to := range map[string]string{os.Args[0]: "hermesd", testbin.Build(t, "cmd/hermesd-shim"): "hermesd-shim"} {
-		content, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, to), content, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cmd := exec.Command(filepath.Join(dir, "hermesd"))
-	cmd.Env = append(os.Environ(), hostEnv+"=1")
-	out, err := cmd.CombinedOutput()
-	if got := strings.TrimSpace(string(out)); got != "hermesd-shim" || cmd.ProcessState.ExitCode() != 5 {
-		t.Errorf("the program ran under %q and ended with %v", got, err)
+func TestTheShimBesideABinaryIsUsedIfItIsOfTheSameVersion(t *testing.T) {
+	for name, tt := range map[string]struct{ shim, above string }{
+		"the small binary":    {testbin.Build(t, "cmd/hermesd-shim"), "hermesd-shim"},
+		"one that ends early": {"/bin/false", "exe"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for from, to := range map[string]string{os.Args[0]: "hermesd", tt.shim: "hermesd-shim"} {
+				content, err := os.ReadFile(from)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(dir, to), content, 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cmd := exec.Command(filepath.Join(dir, "hermesd"))
+			cmd.Env = append(os.Environ(), hostEnv+"=1")
+			out, err := cmd.CombinedOutput()
+			if got := strings.TrimSpace(string(out)); got != tt.above || cmd.ProcessState.ExitCode() != 5 {
+				t.Errorf("the program ran under %q and ended with %v", got, err)
+			}
+		})
 	}
 }

@@ -19,8 +19,15 @@ import (
 	"github.com/hermesd/hermesd/internal/confine"
 )
 
-// shimName is argument 0 of the shim, and the name of its own small binary.
-const shimName = "hermesd-shim"
+const (
+	// shimFile is the name of the shim's own small binary.
+	shimFile = "hermesd-shim"
+	// shimName is argument 0 of the shim. Its number changes with the command line and the reports, so that a shim of
+	// another version does not take itself for one.
+	shimName = "hermesd-shim-2"
+	// selfPath executes this executable again, even if its file has been replaced.
+	selfPath = "/proc/self/exe"
+)
 
 // shimReady is set once ShimMain was called: only then can this executable be started again as the shim. It is the
 // process's, as its executable is.
@@ -29,14 +36,13 @@ var shimReady atomic.Bool
 // shimPath is what to execute as the shim: the small binary beside this one, which starts in 3 ms and holds 2.5 MB, else
 // this executable itself, which may take ten times as much of both.
 func shimPath() string {
-	const self = "/proc/self/exe"
 	exe, err := os.Executable()
 	if err != nil {
-		return self
+		return selfPath
 	}
-	beside := filepath.Join(filepath.Dir(exe), shimName)
+	beside := filepath.Join(filepath.Dir(exe), shimFile)
 	if info, err := os.Stat(beside); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-		return self
+		return selfPath
 	}
 	return beside
 }

@@ -101,9 +101,23 @@ func refused(err error) bool {
 	return errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOSPC)
 }
 
-// launchShim starts the shim, in namespaces of its own if the machine allows that, and waits until the shim has started
-// the program.
+// errShimEnded means that the shim said nothing before it ended.
+var errShimEnded = errors.New("the shim ended early")
+
+// launchShim starts the program under the shim. The small binary may be of another version than this process, after an
+// upgrade under a running daemon; it then does not know its name and ends, and this executable takes its place.
 func (p *Process) launchShim(cmd *Command, ends *pipes) error {
+	shim := shimPath()
+	err := p.launchUnder(shim, cmd, ends)
+	if errors.Is(err, errShimEnded) && shim != selfPath {
+		return p.launchUnder(selfPath, cmd, ends)
+	}
+	return err
+}
+
+// launchUnder starts the shim, in namespaces of its own if the machine allows that, and waits until the shim has started
+// the program.
+func (p *Process) launchUnder(shim string, cmd *Command, ends *pipes) error {
 	reports, report, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("start %s: %w", cmd.Path, err)
@@ -127,14 +141,14 @@ func (p *Process) launchShim(cmd *Command, ends *pipes) error {
 		attr.Sys.Pdeathsig = syscall.SIGKILL
 		attr.Sys.Cloneflags = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | cmd.networkFlag()
 		line.order.Users = ownUsers(attr.Sys)
-		leader, err = execShim(line, attr)
+		leader, err = execShim(shim, line, attr)
 	}
 	if refused(err) {
 		p.containment = ContainedBySubreaper
 		// No parent-death signal: the shim sees the lifeline end and must live to kill what is below it.
 		attr.Sys = &syscall.SysProcAttr{Setpgid: true}
 		line.order.Users = false
-		leader, err = execShim(line, attr)
+		leader, err = execShim(shim, line, attr)
 	}
 	if err != nil {
 		reports.Close() //nolint:errcheck // nothing was written
@@ -165,12 +179,12 @@ func ownUsers(sys *syscall.SysProcAttr) bool {
 	return true
 }
 
-func execShim(line *shimLine, attr *os.ProcAttr) (*os.Process, error) {
+func execShim(shim string, line *shimLine, attr *os.ProcAttr) (*os.Process, error) {
 	argv, err := line.argv()
 	if err != nil {
 		return nil, err
 	}
-	return os.StartProcess(shimPath(), argv, attr)
+	return os.StartProcess(shim, argv, attr)
 }
 
 // awaitProgram reads the shim's first reports and finds the program's process id as this side sees it.
@@ -183,7 +197,7 @@ func (p *Process) awaitProgram() error {
 		word, err = readReport(p.status)
 	}
 	if err != nil {
-		return fmt.Errorf("the shim ended early: %w", err)
+		return errShimEnded
 	}
 	if failed, text, ok := parseFailure(word); ok {
 		return &os.PathError{Op: "exec", Path: text, Err: failed}
