@@ -50,23 +50,12 @@ func newProviders(cfg *config.Config, dirs directories, version string, logger *
 		if !block.Enabled {
 			continue
 		}
-		var prefix *string
-		if block.Prefix.Set {
-			prefix = &block.Prefix.Text
+		o, err := mcpOptions(cfg, block, dirs, version)
+		if err != nil {
+			return nil, fmt.Errorf("%s: mcp_server %q: %w", block.Pos, block.Name, err)
 		}
-		p, err := mcpclient.New(&mcpclient.Options{
-			Name: block.Name, Command: block.Command, Dir: block.Cwd, URL: block.URL,
-			Env: block.Env, PassEnv: block.PassEnv, Headers: block.Headers,
-			Include: block.Tools.Include, Exclude: block.Tools.Exclude,
-			Timeout: block.Timeout, ConnectTimeout: block.ConnectTimeout, IdleTimeout: block.IdleTimeout,
-			MaxLifetime: block.MaxLifetime, StopGrace: block.StopGrace,
-			Lazy: block.Start == "lazy", Parallel: block.Parallel, Defer: block.Defer, Prefix: prefix, Override: block.Override,
-			Resources: block.Resources, Prompts: block.Prompts,
-			MaxMessageBytes: int(block.MaxMessageBytes), Version: version,
-			Isolation: block.Isolation, StateDir: filepath.Join(dirs.state, "plugins", block.Name),
-			Sandbox:  sandboxFor(cfg, dirs, block.AllowRead, block.AllowWrite, block.MaxMemory),
-			CacheDir: dirs.cache, Starts: starts, Logger: logger.With("provider", block.Name), OnChange: onChange,
-		})
+		o.CacheDir, o.Starts, o.Logger, o.OnChange = dirs.cache, starts, logger.With("provider", block.Name), onChange
+		p, err := mcpclient.New(o)
 		if err != nil {
 			return nil, fmt.Errorf("%s: mcp_server %q: %w", block.Pos, block.Name, err)
 		}

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/hermesd/hermesd/runtime/mcpclient/oauth"
 )
 
 const (
@@ -19,13 +21,14 @@ const (
 type statusError struct {
 	status int
 	text   string
+	hint   string // what to do; "" if that is not known
 }
 
 func (e *statusError) Error() string {
 	s := fmt.Sprintf("the server answered HTTP %d %s", e.status, http.StatusText(e.status))
 	switch {
-	case e.status == http.StatusUnauthorized || e.status == http.StatusForbidden:
-		s += "; give the block's headers a valid Authorization"
+	case e.hint != "":
+		s += "; " + e.hint
 	case e.status >= 300 && e.status < 400:
 		s += "; set url to where it redirects"
 	}
@@ -35,6 +38,15 @@ func (e *statusError) Error() string {
 	return s
 }
 
+// newStatusError says what the server answered instead of success.
+func newStatusError(name string, resp *http.Response, text string) *statusError {
+	e := &statusError{status: resp.StatusCode, text: text}
+	if e.status == http.StatusUnauthorized || e.status == http.StatusForbidden {
+		e.hint = oauth.Hint(name, e.status, resp.Header)
+	}
+	return e
+}
+
 // refused reports whether the status says that the request was not handled.
 func (e *statusError) refused() bool {
 	return e.status < 500 || e.status == http.StatusServiceUnavailable
@@ -42,22 +54,26 @@ func (e *statusError) refused() bool {
 
 // httpClient makes the client for one server: it never follows a redirect to another scheme, host or port, so that the
 // operator's headers reach the configured server alone.
-func httpClient(base string) (*http.Client, error) {
-	u, err := url.Parse(base)
+func httpClient(o *Options) (*http.Client, error) {
+	u, err := url.Parse(o.URL)
 	if err != nil {
 		return nil, err
 	}
+	var transport http.RoundTripper = &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout:   dialTimeout,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConns:          64,
+		MaxIdleConnsPerHost:   64,
+		IdleConnTimeout:       90 * time.Second,
+		ExpectContinueTimeout: time.Second,
+	}
+	if o.OAuth != nil && !hasAuthorization(o.Headers) {
+		transport = o.OAuth.Transport(transport)
+	}
 	return &http.Client{
-		Transport: &http.Transport{
-			Proxy:                 http.ProxyFromEnvironment,
-			DialContext:           (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
-			TLSHandshakeTimeout:   dialTimeout,
-			ForceAttemptHTTP2:     true,
-			MaxIdleConns:          64,
-			MaxIdleConnsPerHost:   64,
-			IdleConnTimeout:       90 * time.Second,
-			ExpectContinueTimeout: time.Second,
-		},
+		Transport: transport,
 		CheckRedirect: func(req *http.Request, via []*http.Request) error {
 			if !sameOrigin(req.URL, u) || req.Method != via[0].Method || len(via) > maxRedirects {
 				return http.ErrUseLastResponse
@@ -65,6 +81,15 @@ func httpClient(base string) (*http.Client, error) {
 			return nil
 		},
 	}, nil
+}
+
+func hasAuthorization(headers map[string]string) bool {
+	for name := range headers {
+		if http.CanonicalHeaderKey(name) == "Authorization" {
+			return true
+		}
+	}
+	return false
 }
 
 func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }

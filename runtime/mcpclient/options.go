@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/hermesd/hermesd/runtime/mcpclient/oauth"
 	"github.com/hermesd/hermesd/runtime/pluginhost/sandbox"
 	"github.com/hermesd/hermesd/runtime/provider/supervisor"
 )
@@ -27,6 +28,8 @@ type Options struct {
 	PassEnv []string
 	// Headers go with every request to URL, and to no other host.
 	Headers map[string]string
+	// OAuth brings access tokens to URL, unless Headers have an Authorization (nil: none).
+	OAuth *oauth.Authorizer
 	// Include and Exclude select tools by their own names; "*" and "?" match any characters. Exclude wins; an empty
 	// Include takes every tool.
 	Include, Exclude []string

@@ -116,7 +116,7 @@ func (s *session) open(ctx context.Context) error {
 	if o.URL == "" {
 		return s.spawn()
 	}
-	client, err := httpClient(o.URL)
+	client, err := httpClient(o)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,147 @@
+package oauth
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Credentials are what is stored for one server.
+type Credentials struct {
+	// Server is the MCP server's address as configured when they were made.
+	Server string `json:"server"`
+	// Resource is what the token is for (RFC 8707).
+	Resource string `json:"resource,omitempty"`
+	// TokenURL and the client are where and as whom the token is refreshed; InHeader sends the secret as basic
+	// authentication instead of in the form.
+	TokenURL     string   `json:"token_url,omitempty"`
+	ClientID     string   `json:"client_id,omitempty"`
+	ClientSecret string   `json:"client_secret,omitempty"`
+	InHeader     bool     `json:"client_secret_in_header,omitempty"`
+	Scopes       []string `json:"scopes,omitempty"`
+	// Access ends at Expires (zero: unknown). Refresh gets the next one; "" if that takes a new login.
+	Access  string    `json:"access_token"`
+	Refresh string    `json:"refresh_token,omitempty"`
+	Expires time.Time `json:"expires,omitzero"`
+}
+
+// stamp tells whether files have changed since they were read.
+type stamp [2]struct {
+	at   time.Time
+	size int64
+}
+
+// load returns the credentials that count now, or nil. The mutex is held.
+func (a *Authorizer) load() (*Credentials, error) {
+	var now stamp
+	for i, path := range []string{a.opts.File, a.opts.CredentialsFile} {
+		if path == "" {
+			continue
+		}
+		info, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("credentials of server %q: %w", a.opts.Name, err)
+		}
+		now[i].at, now[i].size = info.ModTime(), info.Size()
+	}
+	if now == a.loaded {
+		return a.held, nil
+	}
+	path := a.opts.File
+	if now[0].at.IsZero() || now[1].at.After(now[0].at) {
+		path = a.opts.CredentialsFile
+	}
+	a.held, a.loaded = nil, now
+	if now == (stamp{}) {
+		return nil, nil
+	}
+	data, err := readBounded(path)
+	if err != nil {
+		return nil, fmt.Errorf("credentials of server %q: %w", a.opts.Name, err)
+	}
+	c, err := parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("credentials of server %q: %s: %w; log in again: hermesd mcp-server login %s", a.opts.Name, path, err, a.opts.Name)
+	}
+	if c.Server != "" && c.Server != a.opts.Server {
+		a.log.Warn("stored credentials are for another address and are not used; log in again", "server", a.opts.Name, "stored_for", c.Server)
+		return nil, nil
+	}
+	a.held = c
+	return c, nil
+}
+
+func readBounded(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // only read
+	data, err := io.ReadAll(io.LimitReader(f, maxCredentials+1))
+	if err == nil && len(data) > maxCredentials {
+		err = fmt.Errorf("it has more than %d bytes", maxCredentials)
+	}
+	return data, err
+}
+
+// parse reads a stored file, or a bare access token.
+func parse(data []byte) (*Credentials, error) {
+	text := strings.TrimSpace(string(data))
+	if !strings.HasPrefix(text, "{") {
+		if text == "" || strings.ContainsAny(text, " \t\r\n") {
+			return nil, errors.New("it holds neither JSON nor one token")
+		}
+		return &Credentials{Access: text}, nil
+	}
+	c := &Credentials{}
+	if err := json.Unmarshal([]byte(text), c); err != nil {
+		return nil, err
+	}
+	if c.Access == "" && c.Refresh == "" {
+		return nil, errors.New("it holds no token")
+	}
+	return c, nil
+}
+
+// keep stores credentials.
+func (a *Authorizer) keep(c *Credentials) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.store(c)
+}
+
+// store replaces the file at once or not at all, for the user alone. The mutex is held.
+func (a *Authorizer) store(c *Credentials) (err error) {
+	dir := filepath.Dir(a.opts.File)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("storing the token: %w", err)
+	}
+	f, err := os.CreateTemp(dir, ".token-*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("storing the token: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("storing the token: %w", err), os.Remove(f.Name()))
+		}
+	}()
+	e := json.NewEncoder(f)
+	e.SetIndent("", "  ")
+	if err := errors.Join(e.Encode(c), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), a.opts.File); err != nil {
+		return err
+	}
+	a.loaded = stamp{} // read it again: the next look has its time
+	return nil
+}
