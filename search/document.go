@@ -132,7 +132,6 @@ type preparer struct {
 	stems map[string]uint32 // word -> term
 
 	freq  map[uint32]packed
-	field int
 	entry *entry
 }
 

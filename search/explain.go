@@ -17,6 +17,8 @@ type Explanation struct {
 	Pairs    float64 // neighbouring words
 	Coverage float64 // factor for the met share
 	Usage    float64 // learned
+	Meaning  float64 // nearness in meaning, a cosine; 0 where it is not known
+	ByWords  int     // place by words alone, from 1; 0 where meaning changed nothing
 	Words    []WordExplanation
 }
 
@@ -36,6 +38,7 @@ func (r *run) explain(c *candidate) *Explanation {
 		Name: gradeNames[c.grade], Met: float64(c.met), First: float64(c.first),
 		NamePart: float64(c.second.name), Verb: float64(c.second.verb), Source: float64(c.second.source),
 		Pairs: float64(c.second.pair), Coverage: float64(c.second.coverage), Usage: float64(c.second.usage),
+		Meaning: c.near, ByWords: c.byWords,
 	}
 	matches := r.matches[c.from:c.to]
 	for i := range r.q.concepts {

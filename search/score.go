@@ -23,6 +23,9 @@ type candidate struct {
 	met       float32 // share of the query's information, 0..1
 	score     float32
 	second    secondPass
+	near      float64             // in meaning
+	known     bool                // near is
+	byWords   int                 // its place by words, from 1; 0 where meaning was not asked
 	clauses   [maxClauses]float32 // score for each sentence of the query alone
 	clauseMet [maxClauses]float32
 }

@@ -19,6 +19,11 @@ type Query struct {
 	// to 0..1; nil means nothing. It never lifts a tool above an exact name.
 	Usage func(name string) float64
 
+	// Meaning returns how near a tool's meaning is to the query's, as a cosine, and false where that is not known; nil
+	// means that nothing is known. The best tools by words are reordered by both; exact names stay first, and whether an
+	// answer is weak is decided by words alone.
+	Meaning func(name string) (nearness float64, known bool)
+
 	Explain bool // say for each hit why it ranks where it does
 }
 
@@ -50,6 +55,8 @@ type run struct {
 	n       int
 	extraDF map[uint32]uint32
 	usage   func(string) float32
+	meaning func(string) (float64, bool)
+	weak    bool
 }
 
 func (r *run) df(term uint32) uint32 { return r.scope.df(term) + r.extraDF[term] }
@@ -63,7 +70,7 @@ func (s *Scope) Search(query Query) Group {
 		limit = defaultLimit
 	}
 	c := s.corpus
-	r := &run{scratch: c.pool.Get().(*scratch), scope: s, params: c.params, n: s.n, q: &parsedQuery{}}
+	r := &run{scratch: c.pool.Get().(*scratch), scope: s, params: c.params, n: s.n, q: &parsedQuery{}, meaning: query.Meaning}
 	if query.Usage != nil {
 		r.usage = func(name string) float32 { return float32(min(max(query.Usage(name), 0), 1)) }
 	}
@@ -76,7 +83,10 @@ func (s *Scope) Search(query Query) Group {
 	if r.q.text != "" {
 		r.collect(vocab.size(), extras)
 		r.rank()
-		if len(extras) > 0 {
+		r.promoteExtras(limit)
+		r.weak = r.isWeak(r.order[:min(len(r.order), limit)])
+		if r.meaning != nil {
+			r.fuse()
 			r.promoteExtras(limit)
 		}
 		if len(r.order) > 0 {
@@ -178,6 +188,9 @@ func (r *run) rank() {
 // promoteExtras keeps its place for an extra tool that meets more of the query than every tool of the corpus: it takes
 // the last places within the limit if its score alone did not bring it there.
 func (r *run) promoteExtras(limit int) {
+	if r.extraDF == nil {
+		return
+	}
 	local := float32(0)
 	for _, c := range r.order {
 		if !c.extra {
@@ -205,7 +218,7 @@ func (r *run) promoteExtras(limit int) {
 // answer turns the best candidates into hits.
 func (r *run) answer(limit int, explain bool) Group {
 	best := r.order[:min(len(r.order), limit)]
-	g := Group{Hits: make([]Hit, 0, len(best)), Weak: r.isWeak(best)}
+	g := Group{Hits: make([]Hit, 0, len(best)), Weak: r.weak}
 	for _, c := range best {
 		h := Hit{Name: c.entry.name, Score: float64(c.score), Extra: c.extra}
 		if explain {

@@ -26,7 +26,19 @@ type Pipeline interface {
 
 // Searcher ranks the tools of a view and gives one group for each query, in order.
 type Searcher interface {
-	Search(ctx context.Context, v *catalog.View, queries []string, limit int) ([]search.Group, error)
+	Search(ctx context.Context, r *SearchRequest) ([]search.Group, error)
+}
+
+// SearchRequest is what a Searcher is asked.
+type SearchRequest struct {
+	Agent, Session string
+	View           *catalog.View
+	Queries        []string
+	Limit          int // most hits for each query
+	// Extra are, for each query, tools that are not in the view and rank in the same pass; nil is none.
+	Extra [][]search.Document
+	// Explain asks for the reasons. An explanation is no use of a tool: nothing is learned from it.
+	Explain bool
 }
 
 // Options configures a Bridge.
@@ -34,6 +46,8 @@ type Options struct {
 	Pipeline Pipeline // required
 	// Search may be nil: every search then answers that it is not available.
 	Search Searcher
+	// Connectors may be nil: there are no hosted tools then.
+	Connectors Connectors
 	// Refused hears of every request that ended before it became a call, so that an endless stream of malformed ones ends
 	// too. What it returns is answered; nil answers the refusal itself. The function may be nil.
 	Refused func(ctx context.Context, c *Caller, refusal *tool.Error) *tool.Error
@@ -41,14 +55,15 @@ type Options struct {
 
 // Bridge answers the three bridge tools and direct calls. It keeps no state and may be used from any goroutine.
 type Bridge struct {
-	pipeline Pipeline
-	search   Searcher
-	refused  func(ctx context.Context, c *Caller, refusal *tool.Error) *tool.Error
+	pipeline   Pipeline
+	search     Searcher
+	connectors Connectors
+	refused    func(ctx context.Context, c *Caller, refusal *tool.Error) *tool.Error
 }
 
 // New returns a Bridge.
 func New(opts *Options) *Bridge {
-	return &Bridge{pipeline: opts.Pipeline, search: opts.Search, refused: opts.Refused}
+	return &Bridge{pipeline: opts.Pipeline, search: opts.Search, connectors: opts.Connectors, refused: opts.Refused}
 }
 
 // Shown tells which tools are kept out of the agent's own list; *disclosure.Assembly does.

@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hermesd/hermesd/runtime/bridge"
-	"github.com/hermesd/hermesd/runtime/catalog"
 	"github.com/hermesd/hermesd/runtime/pipeline"
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
@@ -27,8 +26,8 @@ func (o outcomes) Do(context.Context, []*pipeline.Request) []pipeline.Outcome { 
 
 type searcher func(queries []string) ([]search.Group, error)
 
-func (s searcher) Search(_ context.Context, _ *catalog.View, queries []string, _ int) ([]search.Group, error) {
-	return s(queries)
+func (s searcher) Search(_ context.Context, r *bridge.SearchRequest) ([]search.Group, error) {
+	return s(r.Queries)
 }
 
 func TestASearchThatCannotBeMadeSaysSo(t *testing.T) {

@@ -30,6 +30,7 @@ type searchAnswer struct {
 	TotalAvailable int                   `json:"total_available"`
 	Results        []searchGroup         `json:"results"`
 	Tools          map[tool.Name]*hitRow `json:"tools"`
+	Connectors     *Degradation          `json:"connectors,omitempty"`
 }
 
 type searchGroup struct {
@@ -61,22 +62,29 @@ func (b *Bridge) Search(ctx context.Context, c *Caller, args json.RawMessage) (*
 		return nil, b.refuse(ctx, c, refusal)
 	}
 	v := c.searchable()
-	groups, err := b.rank(ctx, v, queries, limit)
+	hosted := b.askConnectors(ctx, c, queries)
+	groups, err := b.rank(ctx, c.request(queries, limit, hosted))
 	if err != nil {
 		return nil, err
 	}
-	answer := &searchAnswer{Queries: queries, TotalAvailable: len(v.Entries()), Tools: map[tool.Name]*hitRow{}}
+	answer := &searchAnswer{
+		Queries: queries, TotalAvailable: len(v.Entries()), Tools: map[tool.Name]*hitRow{}, Connectors: hosted.Degraded,
+	}
 	for i, query := range queries {
 		g := searchGroup{Query: query, Matches: []tool.Name{}}
 		for _, hit := range groups[i].Hits {
-			// The index may be a generation ahead or behind; only what the view has is told.
-			e, ok := v.Entry(hit.Name)
-			if !ok {
-				continue
+			row := hosted.row(i, hit)
+			if row == nil {
+				// The index may be a generation ahead or behind; only what the view has is told.
+				e, ok := v.Entry(hit.Name)
+				if !ok {
+					continue
+				}
+				row = newHitRow(e.Definition, e.State().Reason)
 			}
-			g.Matches = append(g.Matches, e.Definition.Name)
-			if answer.Tools[e.Definition.Name] == nil {
-				answer.Tools[e.Definition.Name] = newHitRow(e)
+			g.Matches = append(g.Matches, hit.Name)
+			if answer.Tools[hit.Name] == nil {
+				answer.Tools[hit.Name] = row
 			}
 		}
 		g.explain(v, groups[i].Weak)
@@ -85,15 +93,31 @@ func (b *Bridge) Search(ctx context.Context, c *Caller, args json.RawMessage) (*
 	return encode(answer)
 }
 
+// Explain ranks as Search does and returns why each tool ranks where it does. limit is 0 for the caller's own.
+func (b *Bridge) Explain(ctx context.Context, c *Caller, queries []string, limit int) ([]search.Group, error) {
+	if limit <= 0 {
+		limit = c.limit(nil)
+	}
+	r := c.request(queries, limit, b.askConnectors(ctx, c, queries))
+	r.Explain = true
+	return b.rank(ctx, r)
+}
+
+func (c *Caller) request(queries []string, limit int, hosted *Hosted) *SearchRequest {
+	return &SearchRequest{
+		Agent: c.Agent, Session: c.Session, View: c.searchable(), Queries: queries, Limit: limit, Extra: hosted.documents(),
+	}
+}
+
 // rank asks the searcher. Whatever happens there ends as an answer that an agent can act on.
-func (b *Bridge) rank(ctx context.Context, v *catalog.View, queries []string, limit int) ([]search.Group, error) {
+func (b *Bridge) rank(ctx context.Context, r *SearchRequest) ([]search.Group, error) {
 	err := errors.New("no index is configured")
 	var groups []search.Group
 	if b.search != nil {
-		groups, err = b.search.Search(ctx, v, queries, limit)
+		groups, err = b.search.Search(ctx, r)
 	}
-	if err == nil && len(groups) != len(queries) {
-		err = fmt.Errorf("%d groups for %d queries", len(groups), len(queries))
+	if err == nil && len(groups) != len(r.Queries) {
+		err = fmt.Errorf("%d groups for %d queries", len(groups), len(r.Queries))
 	}
 	switch {
 	case err == nil:
@@ -137,11 +161,10 @@ func (c *Caller) limit(raw json.RawMessage) int {
 	return int(min(max(math.Trunc(n), 1), float64(most))) // a number out of range is an infinity here
 }
 
-func newHitRow(e *catalog.Entry) *hitRow {
-	d := e.Definition
+func newHitRow(d *tool.Definition, unavailable string) *hitRow {
 	return &hitRow{
 		Source: d.Source, SourceName: d.SourceName, Description: catalog.Excerpt(d.Description, maxExcerpt),
-		Required: required(d.InputSchema), Unavailable: e.State().Reason,
+		Required: required(d.InputSchema), Unavailable: unavailable,
 	}
 }
 

@@ -160,13 +160,13 @@ func (external) Deferred(name tool.Name) bool { return name != "files_read" && n
 // word of the query; a query with "maybe" is answered weakly.
 type words struct{}
 
-func (words) Search(_ context.Context, v *catalog.View, queries []string, limit int) ([]search.Group, error) {
-	groups := make([]search.Group, len(queries))
-	for i, q := range queries {
+func (words) Search(_ context.Context, r *bridge.SearchRequest) ([]search.Group, error) {
+	groups := make([]search.Group, len(r.Queries))
+	for i, q := range r.Queries {
 		groups[i].Weak = strings.Contains(q, "maybe")
-		for _, e := range v.Entries() {
+		for _, e := range r.View.Entries() {
 			for _, word := range strings.Fields(q) {
-				if strings.Contains(strings.ToLower(e.Definition.Name+" "+e.Definition.Description), word) && len(groups[i].Hits) < limit {
+				if strings.Contains(strings.ToLower(e.Definition.Name+" "+e.Definition.Description), word) && len(groups[i].Hits) < r.Limit {
 					groups[i].Hits = append(groups[i].Hits, search.Hit{Name: e.Definition.Name})
 					break
 				}

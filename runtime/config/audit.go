@@ -37,6 +37,6 @@ type Embeddings struct {
 	Model string `key:"model" required:"true"`
 	// APIKey is sent as a bearer token.
 	APIKey string `key:"api_key" secret:"true"`
-	// Timeout is how long one request may take; after it search goes on by words alone.
-	Timeout time.Duration `key:"timeout" default:"2s" min:"10ms" max:"1m"`
+	// Timeout is how long a search waits for the endpoint; after it the search goes on by words alone.
+	Timeout time.Duration `key:"timeout" default:"300ms" min:"10ms" max:"300ms"`
 }

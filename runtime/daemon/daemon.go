@@ -132,7 +132,9 @@ func (d *Daemon) open() error {
 	if d.engine, err = newEngine(d.cfg, dirs.cache, d.logger); err != nil {
 		return err
 	}
-	d.searcher = &searcher{engine: d.engine}
+	if d.searcher, err = d.newSearcher(); err != nil {
+		return err
+	}
 	if d.providers, err = newProviders(d.cfg, dirs, d.options.Version, d.logger, d.changed); err != nil {
 		return err
 	}
@@ -143,7 +145,7 @@ func (d *Daemon) open() error {
 	d.desk = &frontend.Desk{
 		Agents:     d.agents,
 		Disclosure: disclosure.New(d.catalog),
-		Bridge:     bridge.New(&bridge.Options{Pipeline: d.pipeline, Search: d.searcher}),
+		Bridge:     bridge.New(&bridge.Options{Pipeline: d.searcher.learning.Watch(d.pipeline), Search: d.searcher}),
 	}
 	if d.fronts, err = d.newFronts(); err != nil {
 		return err
@@ -195,6 +197,7 @@ func (d *Daemon) runProviders(ctx context.Context) *errgroup.Group {
 	for _, p := range d.providers {
 		group.Go(func() error { return p.Run(ctx) })
 	}
+	d.searcher.run(ctx, &group)
 	d.changed() // providers that know their tools from an earlier run never say that they changed
 	group.Go(func() error {
 		settled := d.settled

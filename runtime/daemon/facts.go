@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 
-	"github.com/hermesd/hermesd/runtime/catalog"
 	"github.com/hermesd/hermesd/runtime/frontend/admin"
 	"github.com/hermesd/hermesd/runtime/pluginhost"
 	"github.com/hermesd/hermesd/runtime/provider"
@@ -51,7 +50,7 @@ func (x facts) InspectProvider(name string) any {
 	return nil
 }
 
-// Explain implements admin.Daemon.
-func (x facts) Explain(ctx context.Context, view *catalog.View, queries []string, limit int) (any, error) {
-	return x.d.searcher.search(ctx, view, queries, limit, true)
+// Forget implements admin.Daemon.
+func (x facts) Forget(ctx context.Context, agent, tool string) (int, error) {
+	return x.d.searcher.learning.Forget(ctx, agent, tool)
 }

@@ -4,18 +4,28 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hermesd/hermesd/runtime/bridge"
 	"github.com/hermesd/hermesd/runtime/catalog"
 	"github.com/hermesd/hermesd/runtime/config"
+	"github.com/hermesd/hermesd/runtime/daemon/learning"
+	"github.com/hermesd/hermesd/runtime/tool"
 	"github.com/hermesd/hermesd/search"
+	"github.com/hermesd/hermesd/search/embed"
 )
 
-// searcher answers searches within a view. It joins the catalog's snapshots to the search engine's corpus.
+// searcher answers searches within a view. It joins the catalog's snapshots to the search engine's corpus, and to what is
+// known besides words: how tools were used, and what they mean.
 type searcher struct {
-	engine *search.Engine
-	scopes atomic.Pointer[scopes]
+	engine   *search.Engine
+	learning *learning.Recorder
+	embedder *embed.Embedder // nil where no endpoint is configured
+	scopes   atomic.Pointer[scopes]
 }
 
 // scopes holds what has been worked out for one corpus: one scope for each view.
@@ -31,6 +41,53 @@ func newEngine(cfg *config.Config, cache string, logger *slog.Logger) (*search.E
 	})
 }
 
+// newSearcher makes what searches with d.engine.
+func (d *Daemon) newSearcher() (*searcher, error) {
+	s := &searcher{engine: d.engine}
+	writer, err := d.store.Writer(false) // a lesson is no loss if the power fails
+	if err != nil {
+		return nil, err
+	}
+	s.learning, err = learning.New(context.Background(), &learning.Options{
+		Database: writer, Terms: d.engine.Terms, Agents: learners(d.cfg, d.agents), Logger: d.logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if block := d.cfg.Embeddings; block != nil {
+		s.embedder, err = embed.New(&embed.Options{
+			URL: block.URL, Model: block.Model, APIKey: block.APIKey, Timeout: block.Timeout,
+			Dir: filepath.Join(d.dirs.cache, "search"), Logger: d.logger,
+		})
+	}
+	return s, err
+}
+
+// learners are the agents whose searches learn from use.
+func learners(cfg *config.Config, agents *agents) []string {
+	var names []string
+	for _, name := range agents.names {
+		learn := cfg.Tools.ToolSearch.Learn
+		for i := range cfg.Agents {
+			if cfg.Agents[i].Name == name {
+				learn = cfg.Agents[i].ToolSearch.Learn
+			}
+		}
+		if learn {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// run does the work in the background until ctx ends.
+func (s *searcher) run(ctx context.Context, group *errgroup.Group) {
+	group.Go(func() error { return s.learning.Run(ctx) })
+	if s.embedder != nil {
+		group.Go(func() error { return s.embedder.Run(ctx) })
+	}
+}
+
 // update gives the engine the tools of a new snapshot.
 func (s *searcher) update(snapshot *catalog.Snapshot) {
 	entries := snapshot.Entries()
@@ -43,21 +100,45 @@ func (s *searcher) update(snapshot *catalog.Snapshot) {
 		}
 	}
 	s.engine.Update(docs)
+	if s.embedder == nil {
+		return
+	}
+	texts := make([]embed.Text, len(entries))
+	for i, e := range entries {
+		texts[i] = embed.Text{Name: e.Definition.Name, Text: meaning(e.Definition)}
+	}
+	s.embedder.Update(texts)
+}
+
+// meaning is the text of a tool whose embedding stands for it.
+func meaning(d *tool.Definition) string {
+	words := strings.NewReplacer("_", " ", "-", " ")
+	return words.Replace(d.SourceName) + ": " + words.Replace(d.OwnName) + "\n" + d.Description
 }
 
 // Search implements bridge.Searcher.
-func (s *searcher) Search(ctx context.Context, view *catalog.View, queries []string, limit int) ([]search.Group, error) {
-	return s.search(ctx, view, queries, limit, false)
-}
-
-func (s *searcher) search(ctx context.Context, view *catalog.View, queries []string, limit int, explain bool) ([]search.Group, error) {
-	scope := s.scope(view)
-	groups := make([]search.Group, len(queries))
-	for i, text := range queries {
+func (s *searcher) Search(ctx context.Context, r *bridge.SearchRequest) ([]search.Group, error) {
+	scope := s.scope(r.View)
+	var near []embed.Nearness
+	if s.embedder != nil {
+		near = s.embedder.Near(ctx, r.Queries)
+	}
+	groups := make([]search.Group, len(r.Queries))
+	for i, text := range r.Queries {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		groups[i] = scope.Search(search.Query{Text: text, Limit: limit, Explain: explain})
+		q := search.Query{Text: text, Limit: r.Limit, Explain: r.Explain, Usage: s.learning.Usage(r.Agent, text)}
+		if r.Extra != nil {
+			q.Extra = r.Extra[i]
+		}
+		if near != nil {
+			q.Meaning = near[i]
+		}
+		groups[i] = scope.Search(q)
+	}
+	if !r.Explain {
+		s.learning.Searched(r.Agent, r.Session, r.Queries, groups)
 	}
 	return groups, nil
 }

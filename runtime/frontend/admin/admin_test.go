@@ -18,7 +18,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
-	"github.com/hermesd/hermesd/runtime/catalog"
 	"github.com/hermesd/hermesd/runtime/frontend"
 	"github.com/hermesd/hermesd/runtime/frontend/admin"
 	"github.com/hermesd/hermesd/runtime/frontend/admin/adminpb"
@@ -42,8 +41,8 @@ func (d *daemon) Facts() admin.Facts {
 }
 func (d *daemon) Providers() []provider.Provider  { return d.providers }
 func (d *daemon) InspectProvider(name string) any { return map[string]string{"binary": name} }
-func (d *daemon) Explain(_ context.Context, v *catalog.View, queries []string, limit int) (any, error) {
-	return fmt.Sprintf("%d tools, %q, %d", len(v.Entries()), queries, limit), nil
+func (d *daemon) Forget(_ context.Context, agent, name string) (int, error) {
+	return len(agent) + len(name), nil
 }
 
 func start(t *testing.T, opts *admin.Options, providers ...provider.Provider) (*admin.Client, *admin.Server, *frontendtest.World) {
@@ -128,8 +127,15 @@ func TestToolsAsAnAgentHasThem(t *testing.T) {
 		t.Errorf("got %v", list)
 	}
 	found, err := c.Search(t.Context(), &adminpb.SearchRequest{Agent: "desk", Queries: []string{"notes"}, Explain: true})
-	if err != nil || !strings.Contains(string(found.Result), `"notes_read"`) || !strings.Contains(string(found.Explanation), "1 tools") {
+	if err != nil || !strings.Contains(string(found.Result), `"notes_read"`) || !strings.Contains(string(found.Explanation), `"Words":[{"Word":"notes"`) {
 		t.Errorf("got %s %s, %v", found.GetResult(), found.GetExplanation(), err)
+	}
+	forgotten, err := c.Forget(t.Context(), &adminpb.ForgetRequest{Agent: "desk", Tool: "a"})
+	if err != nil || forgotten.Lessons != 5 {
+		t.Errorf("got %v, %v", forgotten, err)
+	}
+	if _, err := c.Forget(t.Context(), &adminpb.ForgetRequest{Agent: "nobody"}); err == nil || !strings.Contains(err.Error(), "desk, other, local") {
+		t.Errorf("forgetting of an unknown agent: %v", err)
 	}
 	described, err := c.Describe(t.Context(), &adminpb.DescribeRequest{Names: []string{"notes_read"}})
 	if err != nil || !json.Valid(described.Result) || !strings.Contains(string(described.Result), "Echo") {

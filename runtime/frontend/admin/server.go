@@ -47,8 +47,9 @@ type Daemon interface {
 	Providers() []provider.Provider
 	// InspectProvider is everything that is known about one provider, for JSON; nil if there is nothing beside its offer.
 	InspectProvider(name string) any
-	// Explain says why tools rank where they do, for JSON.
-	Explain(ctx context.Context, view *catalog.View, queries []string, limit int) (any, error)
+	// Forget clears what was learned from an agent's use of a tool and returns how many lessons that were; "" is every
+	// agent, or every tool.
+	Forget(ctx context.Context, agent, tool string) (int, error)
 }
 
 // Streams serves MCP over a stream; the MCP front end does.

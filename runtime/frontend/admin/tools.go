@@ -61,12 +61,9 @@ func (s *Server) Search(ctx context.Context, req *adminpb.SearchRequest) (*admin
 	}
 	r := &adminpb.SearchResponse{Result: result}
 	if req.GetExplain() {
-		shown := s.options.Desk.Disclosure.For(agent)
-		limit := int(req.GetLimit())
-		if limit <= 0 {
-			limit = shown.Settings.SearchDefaultLimit
-		}
-		why, err := s.options.Daemon.Explain(ctx, shown.Searchable, req.GetQueries(), limit)
+		desk := s.options.Desk
+		caller := desk.Caller(&frontend.Call{Agent: agent, Session: desk.Session(agent, "", commandLine), Via: tool.ViaAdmin})
+		why, err := desk.Bridge.Explain(ctx, caller, req.GetQueries(), int(req.GetLimit()))
 		if err != nil {
 			return nil, err
 		}
@@ -173,4 +170,18 @@ func (e *eventStream) send(event *adminpb.CallEvent) error {
 		return e.err
 	}
 	return e.stream.Send(event)
+}
+
+// Forget implements hermes.admin.v1.
+func (s *Server) Forget(ctx context.Context, req *adminpb.ForgetRequest) (*adminpb.ForgetResponse, error) {
+	if req.GetAgent() != "" {
+		if _, err := s.agent(req.GetAgent()); err != nil {
+			return nil, err
+		}
+	}
+	n, err := s.options.Daemon.Forget(ctx, req.GetAgent(), req.GetTool())
+	if err != nil {
+		return nil, err
+	}
+	return &adminpb.ForgetResponse{Lessons: int32(n)}, nil
 }

@@ -129,16 +129,16 @@ func newSearcher(t testing.TB) *searcher {
 }
 
 // Search implements [bridge.Searcher].
-func (s *searcher) Search(_ context.Context, v *catalog.View, queries []string, limit int) ([]search.Group, error) {
-	docs := make([]search.Document, 0, len(v.Entries()))
-	for _, e := range v.Entries() {
+func (s *searcher) Search(_ context.Context, r *bridge.SearchRequest) ([]search.Group, error) {
+	docs := make([]search.Document, 0, len(r.View.Entries()))
+	for _, e := range r.View.Entries() {
 		d := e.Definition
 		docs = append(docs, search.Document{Name: d.Name, OwnName: d.OwnName, Source: d.SourceName, Description: d.Description})
 	}
 	s.engine.Update(docs)
-	groups := make([]search.Group, len(queries))
-	for i, q := range queries {
-		groups[i] = s.engine.Corpus().Scope(nil).Search(search.Query{Text: q, Limit: limit})
+	groups := make([]search.Group, len(r.Queries))
+	for i, q := range r.Queries {
+		groups[i] = s.engine.Corpus().Scope(nil).Search(search.Query{Text: q, Limit: r.Limit, Explain: r.Explain})
 	}
 	return groups, nil
 }

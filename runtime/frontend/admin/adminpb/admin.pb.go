@@ -975,7 +975,7 @@ func (x *SearchRequest) GetExplain() bool {
 type SearchResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Result        []byte                 `protobuf:"bytes,1,opt,name=result,proto3" json:"result,omitempty"`           // JSON, as tool_search answers
-	Explanation   []byte                 `protobuf:"bytes,2,opt,name=explanation,proto3" json:"explanation,omitempty"` // JSON; only with explain
+	Explanation   []byte                 `protobuf:"bytes,2,opt,name=explanation,proto3" json:"explanation,omitempty"` // JSON: for each query the hits and why they rank so; only with explain
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1024,6 +1024,102 @@ func (x *SearchResponse) GetExplanation() []byte {
 	return nil
 }
 
+type ForgetRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Agent         string                 `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"` // "": every agent
+	Tool          string                 `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`   // "": every tool
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetRequest) Reset() {
+	*x = ForgetRequest{}
+	mi := &file_admin_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetRequest) ProtoMessage() {}
+
+func (x *ForgetRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetRequest.ProtoReflect.Descriptor instead.
+func (*ForgetRequest) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ForgetRequest) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *ForgetRequest) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
+type ForgetResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lessons       int32                  `protobuf:"varint,1,opt,name=lessons,proto3" json:"lessons,omitempty"` // that were forgotten
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetResponse) Reset() {
+	*x = ForgetResponse{}
+	mi := &file_admin_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetResponse) ProtoMessage() {}
+
+func (x *ForgetResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetResponse.ProtoReflect.Descriptor instead.
+func (*ForgetResponse) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ForgetResponse) GetLessons() int32 {
+	if x != nil {
+		return x.Lessons
+	}
+	return 0
+}
+
 type DescribeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Agent         string                 `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
@@ -1034,7 +1130,7 @@ type DescribeRequest struct {
 
 func (x *DescribeRequest) Reset() {
 	*x = DescribeRequest{}
-	mi := &file_admin_proto_msgTypes[15]
+	mi := &file_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1046,7 +1142,7 @@ func (x *DescribeRequest) String() string {
 func (*DescribeRequest) ProtoMessage() {}
 
 func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[15]
+	mi := &file_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1059,7 +1155,7 @@ func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeRequest.ProtoReflect.Descriptor instead.
 func (*DescribeRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{15}
+	return file_admin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DescribeRequest) GetAgent() string {
@@ -1085,7 +1181,7 @@ type DescribeResponse struct {
 
 func (x *DescribeResponse) Reset() {
 	*x = DescribeResponse{}
-	mi := &file_admin_proto_msgTypes[16]
+	mi := &file_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1097,7 +1193,7 @@ func (x *DescribeResponse) String() string {
 func (*DescribeResponse) ProtoMessage() {}
 
 func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[16]
+	mi := &file_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1110,7 +1206,7 @@ func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeResponse.ProtoReflect.Descriptor instead.
 func (*DescribeResponse) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{16}
+	return file_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DescribeResponse) GetResult() []byte {
@@ -1132,7 +1228,7 @@ type CallRequest struct {
 
 func (x *CallRequest) Reset() {
 	*x = CallRequest{}
-	mi := &file_admin_proto_msgTypes[17]
+	mi := &file_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1144,7 +1240,7 @@ func (x *CallRequest) String() string {
 func (*CallRequest) ProtoMessage() {}
 
 func (x *CallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[17]
+	mi := &file_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1157,7 +1253,7 @@ func (x *CallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallRequest.ProtoReflect.Descriptor instead.
 func (*CallRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{17}
+	return file_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CallRequest) GetAgent() string {
@@ -1202,7 +1298,7 @@ type CallEvent struct {
 
 func (x *CallEvent) Reset() {
 	*x = CallEvent{}
-	mi := &file_admin_proto_msgTypes[18]
+	mi := &file_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1214,7 +1310,7 @@ func (x *CallEvent) String() string {
 func (*CallEvent) ProtoMessage() {}
 
 func (x *CallEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[18]
+	mi := &file_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1227,7 +1323,7 @@ func (x *CallEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallEvent.ProtoReflect.Descriptor instead.
 func (*CallEvent) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{18}
+	return file_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CallEvent) GetEvent() isCallEvent_Event {
@@ -1297,7 +1393,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_admin_proto_msgTypes[19]
+	mi := &file_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1309,7 +1405,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[19]
+	mi := &file_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1322,7 +1418,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{19}
+	return file_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Progress) GetDone() float64 {
@@ -1357,7 +1453,7 @@ type Log struct {
 
 func (x *Log) Reset() {
 	*x = Log{}
-	mi := &file_admin_proto_msgTypes[20]
+	mi := &file_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1369,7 +1465,7 @@ func (x *Log) String() string {
 func (*Log) ProtoMessage() {}
 
 func (x *Log) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[20]
+	mi := &file_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1382,7 +1478,7 @@ func (x *Log) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Log.ProtoReflect.Descriptor instead.
 func (*Log) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{20}
+	return file_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Log) GetLevel() string {
@@ -1417,7 +1513,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_admin_proto_msgTypes[21]
+	mi := &file_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1429,7 +1525,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[21]
+	mi := &file_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1442,7 +1538,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{21}
+	return file_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Result) GetResult() []byte {
@@ -1477,7 +1573,7 @@ type AttachFrame struct {
 
 func (x *AttachFrame) Reset() {
 	*x = AttachFrame{}
-	mi := &file_admin_proto_msgTypes[22]
+	mi := &file_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1489,7 +1585,7 @@ func (x *AttachFrame) String() string {
 func (*AttachFrame) ProtoMessage() {}
 
 func (x *AttachFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[22]
+	mi := &file_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1502,7 +1598,7 @@ func (x *AttachFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachFrame.ProtoReflect.Descriptor instead.
 func (*AttachFrame) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{22}
+	return file_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *AttachFrame) GetAgent() string {
@@ -1539,7 +1635,7 @@ type DevRequest struct {
 
 func (x *DevRequest) Reset() {
 	*x = DevRequest{}
-	mi := &file_admin_proto_msgTypes[23]
+	mi := &file_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1551,7 +1647,7 @@ func (x *DevRequest) String() string {
 func (*DevRequest) ProtoMessage() {}
 
 func (x *DevRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[23]
+	mi := &file_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1564,7 +1660,7 @@ func (x *DevRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevRequest.ProtoReflect.Descriptor instead.
 func (*DevRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{23}
+	return file_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DevRequest) GetRequest() isDevRequest_Request {
@@ -1621,7 +1717,7 @@ type DevPlugin struct {
 
 func (x *DevPlugin) Reset() {
 	*x = DevPlugin{}
-	mi := &file_admin_proto_msgTypes[24]
+	mi := &file_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1633,7 +1729,7 @@ func (x *DevPlugin) String() string {
 func (*DevPlugin) ProtoMessage() {}
 
 func (x *DevPlugin) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[24]
+	mi := &file_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1646,7 +1742,7 @@ func (x *DevPlugin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevPlugin.ProtoReflect.Descriptor instead.
 func (*DevPlugin) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{24}
+	return file_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *DevPlugin) GetName() string {
@@ -1692,7 +1788,7 @@ type DevReload struct {
 
 func (x *DevReload) Reset() {
 	*x = DevReload{}
-	mi := &file_admin_proto_msgTypes[25]
+	mi := &file_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1704,7 +1800,7 @@ func (x *DevReload) String() string {
 func (*DevReload) ProtoMessage() {}
 
 func (x *DevReload) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[25]
+	mi := &file_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1717,7 +1813,7 @@ func (x *DevReload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevReload.ProtoReflect.Descriptor instead.
 func (*DevReload) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{25}
+	return file_admin_proto_rawDescGZIP(), []int{27}
 }
 
 type DevEvent struct {
@@ -1730,7 +1826,7 @@ type DevEvent struct {
 
 func (x *DevEvent) Reset() {
 	*x = DevEvent{}
-	mi := &file_admin_proto_msgTypes[26]
+	mi := &file_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1742,7 +1838,7 @@ func (x *DevEvent) String() string {
 func (*DevEvent) ProtoMessage() {}
 
 func (x *DevEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[26]
+	mi := &file_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1755,7 +1851,7 @@ func (x *DevEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevEvent.ProtoReflect.Descriptor instead.
 func (*DevEvent) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{26}
+	return file_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DevEvent) GetStatus() *ProviderStatus {
@@ -1865,7 +1961,12 @@ const file_admin_proto_rawDesc = "" +
 	"\aexplain\x18\x04 \x01(\bR\aexplain\"J\n" +
 	"\x0eSearchResponse\x12\x16\n" +
 	"\x06result\x18\x01 \x01(\fR\x06result\x12 \n" +
-	"\vexplanation\x18\x02 \x01(\fR\vexplanation\"=\n" +
+	"\vexplanation\x18\x02 \x01(\fR\vexplanation\"9\n" +
+	"\rForgetRequest\x12\x14\n" +
+	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x12\n" +
+	"\x04tool\x18\x02 \x01(\tR\x04tool\"*\n" +
+	"\x0eForgetResponse\x12\x18\n" +
+	"\alessons\x18\x01 \x01(\x05R\alessons\"=\n" +
 	"\x0fDescribeRequest\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x14\n" +
 	"\x05names\x18\x02 \x03(\tR\x05names\"*\n" +
@@ -1914,7 +2015,7 @@ const file_admin_proto_rawDesc = "" +
 	"\tDevReload\"Y\n" +
 	"\bDevEvent\x127\n" +
 	"\x06status\x18\x01 \x01(\v2\x1f.hermes.admin.v1.ProviderStatusR\x06status\x12\x14\n" +
-	"\x05tools\x18\x02 \x03(\tR\x05tools2\xdf\x05\n" +
+	"\x05tools\x18\x02 \x03(\tR\x05tools2\xaa\x06\n" +
 	"\x05Admin\x12I\n" +
 	"\x06Status\x12\x1e.hermes.admin.v1.StatusRequest\x1a\x1f.hermes.admin.v1.StatusResponse\x12^\n" +
 	"\rListProviders\x12%.hermes.admin.v1.ListProvidersRequest\x1a&.hermes.admin.v1.ListProvidersResponse\x12d\n" +
@@ -1922,7 +2023,8 @@ const file_admin_proto_rawDesc = "" +
 	"\tListTools\x12!.hermes.admin.v1.ListToolsRequest\x1a\".hermes.admin.v1.ListToolsResponse\x12I\n" +
 	"\x06Search\x12\x1e.hermes.admin.v1.SearchRequest\x1a\x1f.hermes.admin.v1.SearchResponse\x12O\n" +
 	"\bDescribe\x12 .hermes.admin.v1.DescribeRequest\x1a!.hermes.admin.v1.DescribeResponse\x12B\n" +
-	"\x04Call\x12\x1c.hermes.admin.v1.CallRequest\x1a\x1a.hermes.admin.v1.CallEvent0\x01\x12H\n" +
+	"\x04Call\x12\x1c.hermes.admin.v1.CallRequest\x1a\x1a.hermes.admin.v1.CallEvent0\x01\x12I\n" +
+	"\x06Forget\x12\x1e.hermes.admin.v1.ForgetRequest\x1a\x1f.hermes.admin.v1.ForgetResponse\x12H\n" +
 	"\x06Attach\x12\x1c.hermes.admin.v1.AttachFrame\x1a\x1c.hermes.admin.v1.AttachFrame(\x010\x01\x12G\n" +
 	"\tDevAttach\x12\x1b.hermes.admin.v1.DevRequest\x1a\x19.hermes.admin.v1.DevEvent(\x010\x01B;Z9github.com/hermesd/hermesd/runtime/frontend/admin/adminpbb\x06proto3"
 
@@ -1938,7 +2040,7 @@ func file_admin_proto_rawDescGZIP() []byte {
 	return file_admin_proto_rawDescData
 }
 
-var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_admin_proto_goTypes = []any{
 	(*StatusRequest)(nil),           // 0: hermes.admin.v1.StatusRequest
 	(*StatusResponse)(nil),          // 1: hermes.admin.v1.StatusResponse
@@ -1955,65 +2057,69 @@ var file_admin_proto_goTypes = []any{
 	(*Tool)(nil),                    // 12: hermes.admin.v1.Tool
 	(*SearchRequest)(nil),           // 13: hermes.admin.v1.SearchRequest
 	(*SearchResponse)(nil),          // 14: hermes.admin.v1.SearchResponse
-	(*DescribeRequest)(nil),         // 15: hermes.admin.v1.DescribeRequest
-	(*DescribeResponse)(nil),        // 16: hermes.admin.v1.DescribeResponse
-	(*CallRequest)(nil),             // 17: hermes.admin.v1.CallRequest
-	(*CallEvent)(nil),               // 18: hermes.admin.v1.CallEvent
-	(*Progress)(nil),                // 19: hermes.admin.v1.Progress
-	(*Log)(nil),                     // 20: hermes.admin.v1.Log
-	(*Result)(nil),                  // 21: hermes.admin.v1.Result
-	(*AttachFrame)(nil),             // 22: hermes.admin.v1.AttachFrame
-	(*DevRequest)(nil),              // 23: hermes.admin.v1.DevRequest
-	(*DevPlugin)(nil),               // 24: hermes.admin.v1.DevPlugin
-	(*DevReload)(nil),               // 25: hermes.admin.v1.DevReload
-	(*DevEvent)(nil),                // 26: hermes.admin.v1.DevEvent
-	nil,                             // 27: hermes.admin.v1.ProviderStatus.UnmetEntry
-	nil,                             // 28: hermes.admin.v1.ProviderStatus.RefusedEntry
-	nil,                             // 29: hermes.admin.v1.DevPlugin.EnvEntry
-	(*timestamppb.Timestamp)(nil),   // 30: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),     // 31: google.protobuf.Duration
+	(*ForgetRequest)(nil),           // 15: hermes.admin.v1.ForgetRequest
+	(*ForgetResponse)(nil),          // 16: hermes.admin.v1.ForgetResponse
+	(*DescribeRequest)(nil),         // 17: hermes.admin.v1.DescribeRequest
+	(*DescribeResponse)(nil),        // 18: hermes.admin.v1.DescribeResponse
+	(*CallRequest)(nil),             // 19: hermes.admin.v1.CallRequest
+	(*CallEvent)(nil),               // 20: hermes.admin.v1.CallEvent
+	(*Progress)(nil),                // 21: hermes.admin.v1.Progress
+	(*Log)(nil),                     // 22: hermes.admin.v1.Log
+	(*Result)(nil),                  // 23: hermes.admin.v1.Result
+	(*AttachFrame)(nil),             // 24: hermes.admin.v1.AttachFrame
+	(*DevRequest)(nil),              // 25: hermes.admin.v1.DevRequest
+	(*DevPlugin)(nil),               // 26: hermes.admin.v1.DevPlugin
+	(*DevReload)(nil),               // 27: hermes.admin.v1.DevReload
+	(*DevEvent)(nil),                // 28: hermes.admin.v1.DevEvent
+	nil,                             // 29: hermes.admin.v1.ProviderStatus.UnmetEntry
+	nil,                             // 30: hermes.admin.v1.ProviderStatus.RefusedEntry
+	nil,                             // 31: hermes.admin.v1.DevPlugin.EnvEntry
+	(*timestamppb.Timestamp)(nil),   // 32: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),     // 33: google.protobuf.Duration
 }
 var file_admin_proto_depIdxs = []int32{
-	30, // 0: hermes.admin.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
+	32, // 0: hermes.admin.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
 	2,  // 1: hermes.admin.v1.StatusResponse.addresses:type_name -> hermes.admin.v1.Address
 	3,  // 2: hermes.admin.v1.StatusResponse.agents:type_name -> hermes.admin.v1.AgentStatus
 	4,  // 3: hermes.admin.v1.StatusResponse.collisions:type_name -> hermes.admin.v1.Collision
 	7,  // 4: hermes.admin.v1.ListProvidersResponse.providers:type_name -> hermes.admin.v1.ProviderStatus
-	30, // 5: hermes.admin.v1.ProviderStatus.since:type_name -> google.protobuf.Timestamp
-	30, // 6: hermes.admin.v1.ProviderStatus.last_success:type_name -> google.protobuf.Timestamp
-	27, // 7: hermes.admin.v1.ProviderStatus.unmet:type_name -> hermes.admin.v1.ProviderStatus.UnmetEntry
-	28, // 8: hermes.admin.v1.ProviderStatus.refused:type_name -> hermes.admin.v1.ProviderStatus.RefusedEntry
+	32, // 5: hermes.admin.v1.ProviderStatus.since:type_name -> google.protobuf.Timestamp
+	32, // 6: hermes.admin.v1.ProviderStatus.last_success:type_name -> google.protobuf.Timestamp
+	29, // 7: hermes.admin.v1.ProviderStatus.unmet:type_name -> hermes.admin.v1.ProviderStatus.UnmetEntry
+	30, // 8: hermes.admin.v1.ProviderStatus.refused:type_name -> hermes.admin.v1.ProviderStatus.RefusedEntry
 	7,  // 9: hermes.admin.v1.InspectProviderResponse.status:type_name -> hermes.admin.v1.ProviderStatus
 	12, // 10: hermes.admin.v1.InspectProviderResponse.tools:type_name -> hermes.admin.v1.Tool
 	12, // 11: hermes.admin.v1.ListToolsResponse.tools:type_name -> hermes.admin.v1.Tool
-	19, // 12: hermes.admin.v1.CallEvent.progress:type_name -> hermes.admin.v1.Progress
-	20, // 13: hermes.admin.v1.CallEvent.log:type_name -> hermes.admin.v1.Log
-	21, // 14: hermes.admin.v1.CallEvent.result:type_name -> hermes.admin.v1.Result
-	31, // 15: hermes.admin.v1.Result.took:type_name -> google.protobuf.Duration
-	24, // 16: hermes.admin.v1.DevRequest.plugin:type_name -> hermes.admin.v1.DevPlugin
-	25, // 17: hermes.admin.v1.DevRequest.reload:type_name -> hermes.admin.v1.DevReload
-	29, // 18: hermes.admin.v1.DevPlugin.env:type_name -> hermes.admin.v1.DevPlugin.EnvEntry
+	21, // 12: hermes.admin.v1.CallEvent.progress:type_name -> hermes.admin.v1.Progress
+	22, // 13: hermes.admin.v1.CallEvent.log:type_name -> hermes.admin.v1.Log
+	23, // 14: hermes.admin.v1.CallEvent.result:type_name -> hermes.admin.v1.Result
+	33, // 15: hermes.admin.v1.Result.took:type_name -> google.protobuf.Duration
+	26, // 16: hermes.admin.v1.DevRequest.plugin:type_name -> hermes.admin.v1.DevPlugin
+	27, // 17: hermes.admin.v1.DevRequest.reload:type_name -> hermes.admin.v1.DevReload
+	31, // 18: hermes.admin.v1.DevPlugin.env:type_name -> hermes.admin.v1.DevPlugin.EnvEntry
 	7,  // 19: hermes.admin.v1.DevEvent.status:type_name -> hermes.admin.v1.ProviderStatus
 	0,  // 20: hermes.admin.v1.Admin.Status:input_type -> hermes.admin.v1.StatusRequest
 	5,  // 21: hermes.admin.v1.Admin.ListProviders:input_type -> hermes.admin.v1.ListProvidersRequest
 	8,  // 22: hermes.admin.v1.Admin.InspectProvider:input_type -> hermes.admin.v1.InspectProviderRequest
 	10, // 23: hermes.admin.v1.Admin.ListTools:input_type -> hermes.admin.v1.ListToolsRequest
 	13, // 24: hermes.admin.v1.Admin.Search:input_type -> hermes.admin.v1.SearchRequest
-	15, // 25: hermes.admin.v1.Admin.Describe:input_type -> hermes.admin.v1.DescribeRequest
-	17, // 26: hermes.admin.v1.Admin.Call:input_type -> hermes.admin.v1.CallRequest
-	22, // 27: hermes.admin.v1.Admin.Attach:input_type -> hermes.admin.v1.AttachFrame
-	23, // 28: hermes.admin.v1.Admin.DevAttach:input_type -> hermes.admin.v1.DevRequest
-	1,  // 29: hermes.admin.v1.Admin.Status:output_type -> hermes.admin.v1.StatusResponse
-	6,  // 30: hermes.admin.v1.Admin.ListProviders:output_type -> hermes.admin.v1.ListProvidersResponse
-	9,  // 31: hermes.admin.v1.Admin.InspectProvider:output_type -> hermes.admin.v1.InspectProviderResponse
-	11, // 32: hermes.admin.v1.Admin.ListTools:output_type -> hermes.admin.v1.ListToolsResponse
-	14, // 33: hermes.admin.v1.Admin.Search:output_type -> hermes.admin.v1.SearchResponse
-	16, // 34: hermes.admin.v1.Admin.Describe:output_type -> hermes.admin.v1.DescribeResponse
-	18, // 35: hermes.admin.v1.Admin.Call:output_type -> hermes.admin.v1.CallEvent
-	22, // 36: hermes.admin.v1.Admin.Attach:output_type -> hermes.admin.v1.AttachFrame
-	26, // 37: hermes.admin.v1.Admin.DevAttach:output_type -> hermes.admin.v1.DevEvent
-	29, // [29:38] is the sub-list for method output_type
-	20, // [20:29] is the sub-list for method input_type
+	17, // 25: hermes.admin.v1.Admin.Describe:input_type -> hermes.admin.v1.DescribeRequest
+	19, // 26: hermes.admin.v1.Admin.Call:input_type -> hermes.admin.v1.CallRequest
+	15, // 27: hermes.admin.v1.Admin.Forget:input_type -> hermes.admin.v1.ForgetRequest
+	24, // 28: hermes.admin.v1.Admin.Attach:input_type -> hermes.admin.v1.AttachFrame
+	25, // 29: hermes.admin.v1.Admin.DevAttach:input_type -> hermes.admin.v1.DevRequest
+	1,  // 30: hermes.admin.v1.Admin.Status:output_type -> hermes.admin.v1.StatusResponse
+	6,  // 31: hermes.admin.v1.Admin.ListProviders:output_type -> hermes.admin.v1.ListProvidersResponse
+	9,  // 32: hermes.admin.v1.Admin.InspectProvider:output_type -> hermes.admin.v1.InspectProviderResponse
+	11, // 33: hermes.admin.v1.Admin.ListTools:output_type -> hermes.admin.v1.ListToolsResponse
+	14, // 34: hermes.admin.v1.Admin.Search:output_type -> hermes.admin.v1.SearchResponse
+	18, // 35: hermes.admin.v1.Admin.Describe:output_type -> hermes.admin.v1.DescribeResponse
+	20, // 36: hermes.admin.v1.Admin.Call:output_type -> hermes.admin.v1.CallEvent
+	16, // 37: hermes.admin.v1.Admin.Forget:output_type -> hermes.admin.v1.ForgetResponse
+	24, // 38: hermes.admin.v1.Admin.Attach:output_type -> hermes.admin.v1.AttachFrame
+	28, // 39: hermes.admin.v1.Admin.DevAttach:output_type -> hermes.admin.v1.DevEvent
+	30, // [30:40] is the sub-list for method output_type
+	20, // [20:30] is the sub-list for method input_type
 	20, // [20:20] is the sub-list for extension type_name
 	20, // [20:20] is the sub-list for extension extendee
 	0,  // [0:20] is the sub-list for field type_name
@@ -2024,12 +2130,12 @@ func file_admin_proto_init() {
 	if File_admin_proto != nil {
 		return
 	}
-	file_admin_proto_msgTypes[18].OneofWrappers = []any{
+	file_admin_proto_msgTypes[20].OneofWrappers = []any{
 		(*CallEvent_Progress)(nil),
 		(*CallEvent_Log)(nil),
 		(*CallEvent_Result)(nil),
 	}
-	file_admin_proto_msgTypes[23].OneofWrappers = []any{
+	file_admin_proto_msgTypes[25].OneofWrappers = []any{
 		(*DevRequest_Plugin)(nil),
 		(*DevRequest_Reload)(nil),
 	}
@@ -2039,7 +2145,7 @@ func file_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_admin_proto_rawDesc), len(file_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   30,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

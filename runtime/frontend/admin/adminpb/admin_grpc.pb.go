@@ -29,6 +29,7 @@ const (
 	Admin_Search_FullMethodName          = "/hermes.admin.v1.Admin/Search"
 	Admin_Describe_FullMethodName        = "/hermes.admin.v1.Admin/Describe"
 	Admin_Call_FullMethodName            = "/hermes.admin.v1.Admin/Call"
+	Admin_Forget_FullMethodName          = "/hermes.admin.v1.Admin/Forget"
 	Admin_Attach_FullMethodName          = "/hermes.admin.v1.Admin/Attach"
 	Admin_DevAttach_FullMethodName       = "/hermes.admin.v1.Admin/DevAttach"
 )
@@ -50,6 +51,8 @@ type AdminClient interface {
 	Describe(ctx context.Context, in *DescribeRequest, opts ...grpc.CallOption) (*DescribeResponse, error)
 	// Call sends progress and log lines while the call runs, and its result last.
 	Call(ctx context.Context, in *CallRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CallEvent], error)
+	// Forget clears what was learned from the use of tools.
+	Forget(ctx context.Context, in *ForgetRequest, opts ...grpc.CallOption) (*ForgetResponse, error)
 	// Attach carries MCP's stdio framing: the first frame of the client names the agent, every other holds bytes.
 	Attach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AttachFrame, AttachFrame], error)
 	// DevAttach makes a plugin that is being written a provider, for as long as the stream lasts. The first request says which
@@ -144,6 +147,16 @@ func (c *adminClient) Call(ctx context.Context, in *CallRequest, opts ...grpc.Ca
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Admin_CallClient = grpc.ServerStreamingClient[CallEvent]
 
+func (c *adminClient) Forget(ctx context.Context, in *ForgetRequest, opts ...grpc.CallOption) (*ForgetResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ForgetResponse)
+	err := c.cc.Invoke(ctx, Admin_Forget_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *adminClient) Attach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AttachFrame, AttachFrame], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Admin_ServiceDesc.Streams[1], Admin_Attach_FullMethodName, cOpts...)
@@ -187,6 +200,8 @@ type AdminServer interface {
 	Describe(context.Context, *DescribeRequest) (*DescribeResponse, error)
 	// Call sends progress and log lines while the call runs, and its result last.
 	Call(*CallRequest, grpc.ServerStreamingServer[CallEvent]) error
+	// Forget clears what was learned from the use of tools.
+	Forget(context.Context, *ForgetRequest) (*ForgetResponse, error)
 	// Attach carries MCP's stdio framing: the first frame of the client names the agent, every other holds bytes.
 	Attach(grpc.BidiStreamingServer[AttachFrame, AttachFrame]) error
 	// DevAttach makes a plugin that is being written a provider, for as long as the stream lasts. The first request says which
@@ -222,6 +237,9 @@ func (UnimplementedAdminServer) Describe(context.Context, *DescribeRequest) (*De
 }
 func (UnimplementedAdminServer) Call(*CallRequest, grpc.ServerStreamingServer[CallEvent]) error {
 	return status.Error(codes.Unimplemented, "method Call not implemented")
+}
+func (UnimplementedAdminServer) Forget(context.Context, *ForgetRequest) (*ForgetResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Forget not implemented")
 }
 func (UnimplementedAdminServer) Attach(grpc.BidiStreamingServer[AttachFrame, AttachFrame]) error {
 	return status.Error(codes.Unimplemented, "method Attach not implemented")
@@ -369,6 +387,24 @@ func _Admin_Call_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Admin_CallServer = grpc.ServerStreamingServer[CallEvent]
 
+func _Admin_Forget_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ForgetRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).Forget(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_Forget_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).Forget(ctx, req.(*ForgetRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Admin_Attach_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(AdminServer).Attach(&grpc.GenericServerStream[AttachFrame, AttachFrame]{ServerStream: stream})
 }
@@ -413,6 +449,10 @@ var Admin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Describe",
 			Handler:    _Admin_Describe_Handler,
+		},
+		{
+			MethodName: "Forget",
+			Handler:    _Admin_Forget_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
