@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hermesd/hermesd/runtime/config"
+	"github.com/hermesd/hermesd/runtime/daemon"
 )
 
 func (c *cli) configCommand() *cobra.Command {
@@ -30,6 +31,7 @@ func (c *cli) configCheckCommand() *cobra.Command {
 				path = args[0]
 			}
 			cfg, diags := config.Load(path, nil)
+			diags = withPolicy(cfg, diags)
 			if plugins && !diags.HasErrors() {
 				said, err := checkPlugins(cmd.Context(), cfg)
 				if err != nil {
@@ -59,6 +61,15 @@ func (c *cli) configCheckCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&plugins, "plugins", false, "also start each plugin for a moment and ask it about its config block")
 	return cmd
+}
+
+// withPolicy adds what is wrong with the rules to what is wrong with the rest.
+func withPolicy(cfg *config.Config, diags config.Diagnostics) config.Diagnostics {
+	if diags.HasErrors() {
+		return diags
+	}
+	_, found := daemon.NewPolicy(cfg, nil)
+	return diags.And(found)
 }
 
 func (c *cli) configShowCommand() *cobra.Command {

@@ -85,6 +85,7 @@ func (c *cli) examineConfig() ([]finding, *config.Config) {
 	default:
 		cfg, diags = config.Load(path, nil)
 	}
+	diags = withPolicy(cfg, diags)
 	var list []finding
 	for _, d := range diags.Items() {
 		level := problem

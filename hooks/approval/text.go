@@ -33,6 +33,9 @@ func plain(s string, limit int) string {
 	return out.String()
 }
 
+// Text is the request as a human reads it: what would run, with which arguments, who asks and why.
+func (p *Pending) Text() string { return describe(p) }
+
 // describe is a request as a human reads it.
 func describe(p *Pending) string {
 	var out strings.Builder

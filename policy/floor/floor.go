@@ -63,17 +63,17 @@ type place struct {
 
 // The rules' names.
 const (
-	ruleConfig  = "floor: the daemon's configuration"
-	ruleState   = "floor: the daemon's state"
-	ruleSecrets = "floor: tokens and keys"
-	ruleInstall = "floor: installing an MCP server"
+	RuleConfig  = "floor: the daemon's configuration"
+	RuleState   = "floor: the daemon's state"
+	RuleSecrets = "floor: tokens and keys"
+	RuleInstall = "floor: installing an MCP server"
 )
 
 var reasons = map[string]string{
-	ruleConfig:  "no tool may change the configuration of the daemon that watches it; ask the operator to do it",
-	ruleState:   "no tool may touch the files of the daemon that watches it",
-	ruleSecrets: "no tool may touch the tokens and keys of the daemon",
-	ruleInstall: "a new MCP server may run any program on this machine",
+	RuleConfig:  "no tool may change the configuration of the daemon that watches it; ask the operator to do it",
+	RuleState:   "no tool may touch the files of the daemon that watches it",
+	RuleSecrets: "no tool may touch the tokens and keys of the daemon",
+	RuleInstall: "a new MCP server may run any program on this machine",
 }
 
 // New makes a floor.
@@ -86,9 +86,9 @@ func New(opts *Options) *Floor {
 			}
 		}
 	}
-	add(ruleSecrets, true, opts.Secrets...)
-	add(ruleState, true, opts.State)
-	add(ruleConfig, false, opts.Config...)
+	add(RuleSecrets, true, opts.Secrets...)
+	add(RuleState, true, opts.State)
+	add(RuleConfig, false, opts.Config...)
 	if opts.Free != "" {
 		f.free = resolve(opts.Free)
 	}
@@ -96,19 +96,19 @@ func New(opts *Options) *Floor {
 }
 
 // Rules lists the floor's rules, for `hermesd policy explain`.
-func Rules() []string { return []string{ruleSecrets, ruleState, ruleConfig, ruleInstall} }
+func Rules() []string { return []string{RuleSecrets, RuleState, RuleConfig, RuleInstall} }
 
 // Decide says what the floor wants with a call. args are the decoded arguments.
 func (f *Floor) Decide(d *tool.Definition, agent string, args map[string]any) Decision {
 	c := check{floor: f, definition: d, agent: agent, writes: d.Source != tool.SourceBuiltin || !d.Annotations.IsReadOnly(), removes: removes.MatchString(d.Name)}
 	c.object(args, 0)
 	if c.found == "" && installs(d, args) {
-		c.found = ruleInstall
+		c.found = RuleInstall
 	}
 	switch c.found {
 	case "":
 		return Decision{}
-	case ruleInstall:
+	case RuleInstall:
 		return Decision{Ask, c.found, reasons[c.found]}
 	default:
 		return Decision{Deny, c.found, reasons[c.found]}

@@ -24,6 +24,8 @@ type agents struct {
 	// local is the implicit agent; nil where there is none (a system service).
 	local *disclosure.Agent
 	uid   int
+	// toolsets resolves the operator's own names.
+	toolsets *policy.Toolsets
 }
 
 func newAgents(cfg *config.Config, service bool) (*agents, error) {
@@ -35,7 +37,7 @@ func newAgents(cfg *config.Config, service bool) (*agents, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &agents{byName: map[string]*disclosure.Agent{}, byToken: map[[sha256.Size]byte]*disclosure.Agent{}, uid: os.Getuid()}
+	a := &agents{byName: map[string]*disclosure.Agent{}, byToken: map[[sha256.Size]byte]*disclosure.Agent{}, uid: os.Getuid(), toolsets: toolsets}
 	for i := range cfg.Agents {
 		block := &cfg.Agents[i]
 		var granted []string
@@ -45,7 +47,7 @@ func newAgents(cfg *config.Config, service bool) (*agents, error) {
 		agent := &disclosure.Agent{
 			Name:     block.Name,
 			Scope:    toolsets.Scope(granted, block.Exclude),
-			Settings: settings(&block.ToolSearch, block.ContextLength),
+			Settings: settings(&block.ToolSearch, block.ContextLength, toolsets),
 			Attended: block.Attended,
 		}
 		a.names = append(a.names, block.Name)
@@ -64,20 +66,20 @@ func newAgents(cfg *config.Config, service bool) (*agents, error) {
 	case ok:
 		a.local = configured
 	default:
-		a.local = &disclosure.Agent{Name: localAgent, Scope: toolsets.Scope(nil, nil), Settings: settings(&cfg.Tools.ToolSearch, 0), Attended: true}
+		a.local = &disclosure.Agent{Name: localAgent, Scope: toolsets.Scope(nil, nil), Settings: settings(&cfg.Tools.ToolSearch, 0, toolsets), Attended: true}
 		a.names = append(a.names, localAgent)
 		a.byName[localAgent] = a.local
 	}
 	return a, nil
 }
 
-func settings(s *config.ToolSearch, contextLength int) disclosure.Settings {
+func settings(s *config.ToolSearch, contextLength int, toolsets *policy.Toolsets) disclosure.Settings {
 	return disclosure.Settings{
 		Enabled: s.Enabled, ThresholdPct: &s.ThresholdPct,
 		SearchDefaultLimit: s.SearchDefaultLimit, MaxSearchLimit: s.MaxSearchLimit,
 		Listing: s.Listing, ListingPct: &s.ListingPct, ListingMaxTokens: s.ListingMaxTokens,
 		ContextLength: contextLength, DirectCall: s.DirectCall,
-		Defer: policy.Defer{List: s.Defer, Pin: s.Pin},
+		Defer: policy.Defer{List: s.Defer, Pin: s.Pin, Toolsets: toolsets},
 		Names: catalog.BridgeNames{Search: s.Names[config.BridgeSearch], Describe: s.Names[config.BridgeDescribe], Call: s.Names[config.BridgeCall]},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -53,6 +54,12 @@ type Daemon struct {
 	providers []provider.Runner // those of the configuration
 	dev       developed         // those that are being written
 	agents    *agents
+	policy    *Policy
+	peers     *peers
+	hooks     callHooks
+	approvals approvals
+	guard     callGuard
+	results   keptResults
 	pipeline  *pipeline.Pipeline
 	desk      *frontend.Desk
 	fronts    *fronts
@@ -79,6 +86,11 @@ func New(opts *Options) (*Daemon, error) {
 	if d.agents, err = newAgents(d.cfg, opts.Service); err != nil {
 		return nil, err
 	}
+	policy, diags := NewPolicy(d.cfg, d.logger)
+	if err := diags.Err(); err != nil {
+		return nil, err
+	}
+	d.policy = policy
 	return d, nil
 }
 
@@ -111,6 +123,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	close(d.ready)
 	<-ctx.Done()
 	d.logger.Info("stopping")
+	d.approvals.Close() // calls that wait for a human would hold the shutdown to its deadline
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.cfg.ShutdownTimeout)
 	defer cancel()
 	return errors.Join(d.fronts.close(drain), serving.Wait())
@@ -139,18 +152,21 @@ func (d *Daemon) open() error {
 		return err
 	}
 	d.catalog = catalog.New(&catalog.Options{Logger: d.logger, OnChange: d.newGeneration})
+	if err := d.oversee(); err != nil {
+		return err
+	}
 	if d.pipeline, err = d.newPipeline(); err != nil {
 		return err
 	}
 	d.desk = &frontend.Desk{
 		Agents:     d.agents,
 		Disclosure: disclosure.New(d.catalog),
-		Bridge:     bridge.New(&bridge.Options{Pipeline: d.searcher.learning.Watch(d.pipeline), Search: d.searcher}),
+		Bridge:     bridge.New(&bridge.Options{Pipeline: d.searcher.learning.Watch(d.pipeline), Refused: d.guard.refused, Search: d.searcher}),
 	}
 	if d.fronts, err = d.newFronts(); err != nil {
 		return err
 	}
-	d.catalog.SetProviders(d.dev.with(d.providers))
+	d.publish(nil)
 	return nil
 }
 
@@ -159,7 +175,12 @@ func (d *Daemon) openAudit() error {
 	if err != nil {
 		return err
 	}
+	key, err := audit.LoadKey(filepath.Join(d.dirs.state, "audit.key"))
+	if err != nil {
+		return err
+	}
 	d.audit, err = audit.Open(context.Background(), writer, &audit.Options{
+		Key: key, DiskUsed: d.store.DiskUsed,
 		Arguments: d.cfg.Audit.Arguments, Mask: d.cfg.Mask,
 		Allow: d.cfg.Audit.OnFailure == "allow",
 		Keep:  d.cfg.Audit.Keep, MaxSize: int64(d.cfg.Audit.MaxSize),
@@ -173,7 +194,8 @@ func (d *Daemon) openAudit() error {
 
 func (d *Daemon) newPipeline() (*pipeline.Pipeline, error) {
 	return pipeline.New(&pipeline.Options{
-		Audit: d.audit, Timeout: d.cfg.Tools.CallTimeout, Mask: d.cfg.Mask, Logger: d.logger,
+		Guard: d.guard, Hooks: d.hooks, Rules: d.policy, Approvals: &d.approvals, Audit: d.audit, Results: d.results,
+		Timeout: d.cfg.Tools.CallTimeout, Mask: d.cfg.Mask, Logger: d.logger,
 	})
 }
 
@@ -201,17 +223,20 @@ func (d *Daemon) runProviders(ctx context.Context) *errgroup.Group {
 	d.changed() // providers that know their tools from an earlier run never say that they changed
 	group.Go(func() error {
 		settled := d.settled
+		watch := providerWatch{d.hooks.Chain, map[string]provider.State{}}
 		for {
 			select {
 			case <-ctx.Done():
 				return nil
 			case <-d.refresh:
 				d.catalog.Refresh()
+				watch.look(d.providers)
 				d.fronts.refresh() // resources and prompts are no part of a generation
 			}
 			if settled != nil && !slices.ContainsFunc(d.providers, unheard) {
 				close(settled)
 				settled = nil
+				d.warn()
 			}
 		}
 	})
@@ -232,6 +257,7 @@ func unheard(p provider.Runner) bool {
 // close ends what open made, in the opposite order. It may be called more than once.
 func (d *Daemon) close() (err error) {
 	d.closing.Do(func() {
+		err = errors.Join(err, d.closeOversight())
 		if d.engine != nil {
 			err = errors.Join(err, d.engine.Close())
 		}

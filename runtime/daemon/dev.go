@@ -15,6 +15,7 @@ import (
 	"github.com/hermesd/hermesd/runtime/frontend/admin"
 	"github.com/hermesd/hermesd/runtime/pluginhost"
 	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/results"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
@@ -105,7 +106,7 @@ func (d *Daemon) publish(change func()) {
 	if change != nil {
 		change()
 	}
-	d.catalog.SetProviders(d.dev.merge(d.providers))
+	d.catalog.SetProviders(append(d.dev.merge(d.providers), results.NewTool(d.results.Store)))
 }
 
 // devOptions are those of the configured plugin of that name, if there is one, with what the developer says.

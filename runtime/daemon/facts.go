@@ -15,7 +15,10 @@ type facts struct {
 }
 
 func (d *Daemon) adminOptions(f *fronts) *admin.Options {
-	return &admin.Options{Desk: d.desk, Catalog: d.catalog, Daemon: facts{d, f}, Streams: f.mcp, Dev: d, Logger: d.logger}
+	return &admin.Options{
+		Desk: d.desk, Catalog: d.catalog, Daemon: facts{d, f}, Streams: f.mcp, Dev: d, Logger: d.logger,
+		Allow: d.peers.allow, Approver: d.peers.approver, Approvals: approvalDesk{d.approvals.Broker}, Audit: auditDesk{d.audit},
+	}
 }
 
 // Facts implements admin.Daemon.

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hermesd/hermesd/hooks/approval"
 	"github.com/hermesd/hermesd/runtime/config"
 	"github.com/hermesd/hermesd/runtime/frontend"
 	"github.com/hermesd/hermesd/runtime/frontend/admin"
@@ -35,7 +36,7 @@ func (d *Daemon) newFronts() (_ *fronts, err error) {
 	listen := &d.cfg.Listen
 	gate := frontend.NewGate(d.agents, &frontend.GateOptions{
 		AllowedHosts: listen.AllowedHosts, AllowedOrigins: listen.AllowedOrigins,
-		MaxBody: int64(listen.MaxRequestBytes), Logger: d.logger,
+		MaxBody: int64(listen.MaxRequestBytes), Vet: d.peers.vet, Logger: d.logger,
 	})
 	f.mcp, err = mcp.New(&mcp.Options{
 		Desk: d.desk, Gate: gate, Version: d.options.Version,
@@ -57,6 +58,7 @@ func (d *Daemon) newFronts() (_ *fronts, err error) {
 		mux := http.NewServeMux()
 		mux.Handle(mcp.Path, f.mcp.Handler())
 		mux.Handle("/", calls.Handler())
+		mux.Handle(approval.LinkPath, gate.Public(d.approvals.Links()))
 		f.http = frontend.NewHTTPServer(mux, &frontend.ServerOptions{MaxHeaderBytes: int(listen.MaxHeaderBytes), Logger: d.logger})
 		if f.httpListener, f.url, err = listenHTTP(listen); err != nil {
 			return nil, err

@@ -36,6 +36,9 @@ type GateOptions struct {
 	AllowedOrigins []string
 	// MaxBody bounds a request body in bytes; 0 is [DefaultMaxBody].
 	MaxBody int64
+	// Vet decides whether the program at the other end of a local connection, which sent no token, may be the local agent;
+	// nil lets every one. It is asked once for each connection.
+	Vet func(Peer) error
 	// Logger gets refusals at debug level; nil discards them.
 	Logger *slog.Logger
 }
@@ -147,8 +150,12 @@ func allowOrigin(w http.ResponseWriter, r *http.Request, origin string) bool {
 func (g *Gate) agent(r *http.Request) (*disclosure.Agent, error) {
 	header := r.Header.Get("Authorization")
 	if header == "" {
-		uid, known := peerUID(r)
-		return g.agents.Local(uid, known && !forwarded(r))
+		p, known := peerOf(r)
+		agent, err := g.agents.Local(p.UID, known && !forwarded(r))
+		if err != nil || g.options.Vet == nil {
+			return agent, err
+		}
+		return agent, vet(r, g.options.Vet)
 	}
 	scheme, token, _ := strings.Cut(header, " ")
 	token = strings.TrimSpace(token)

@@ -23,19 +23,19 @@ const (
 
 // socketOwner finds the user whose socket is bound to local and connected to remote, as the kernel lists it. Only an
 // established socket that some process still holds counts: the kernel shows those without an owner as root's.
-func socketOwner(local, remote netip.AddrPort) (uid int, known bool) {
+func socketOwner(local, remote netip.AddrPort) (found Peer, known bool) {
 	for _, path := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		if uid, ok := findSocket(path, local, remote); ok {
-			return uid, true
+		if p, ok := findSocket(path, local, remote); ok {
+			return p, true
 		}
 	}
-	return 0, false
+	return Peer{}, false
 }
 
-func findSocket(path string, local, remote netip.AddrPort) (uid int, ok bool) {
+func findSocket(path string, local, remote netip.AddrPort) (found Peer, ok bool) {
 	f, err := os.Open(path)
 	if err != nil {
-		return 0, false
+		return Peer{}, false
 	}
 	defer f.Close()
 	port := ":" + strings.ToUpper(hex.EncodeToString(binary.BigEndian.AppendUint16(nil, local.Port())))
@@ -49,10 +49,11 @@ func findSocket(path string, local, remote netip.AddrPort) (uid int, ok bool) {
 		}
 		if procAddr(fields[columnLocal]) == local && procAddr(fields[columnRemote]) == remote {
 			uid, err := strconv.Atoi(fields[columnUID])
-			return uid, err == nil
+			inode, inodeErr := strconv.ParseUint(fields[columnInode], 10, 64)
+			return Peer{UID: uid, Socket: inode}, err == nil && inodeErr == nil
 		}
 	}
-	return 0, false
+	return Peer{}, false
 }
 
 // procAddr parses an address of /proc/net/tcp: 32-bit words in the machine's byte order, then the port.

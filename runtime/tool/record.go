@@ -14,6 +14,7 @@ const (
 	RecordFinished RecordKind = "finished" // how it ended; the only record of a call that was refused
 	RecordAsked    RecordKind = "asked"    // a human was asked to approve it
 	RecordAnswered RecordKind = "answered" // and what the answer was
+	RecordRefused  RecordKind = "refused"  // somebody who may not tried to speak to the daemon as an operator
 )
 
 // Outcome is how a call ended.

@@ -14,6 +14,7 @@ import (
 // Client speaks to a running daemon. Its errors are the daemon's own texts.
 type Client struct {
 	adminpb.AdminClient
+	adminpb.OversightClient
 	conn *grpc.ClientConn
 }
 
@@ -44,7 +45,7 @@ func Dial(ctx context.Context, socket string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{adminpb.NewAdminClient(conn), conn}, nil
+	return &Client{adminpb.NewAdminClient(conn), adminpb.NewOversightClient(conn), conn}, nil
 }
 
 // Close ends the connection.

@@ -34,18 +34,40 @@ func (s *Server) allowed(ctx context.Context) error {
 	if s.options.Allow == nil {
 		return nil
 	}
-	p, ok := peer.FromContext(ctx)
-	if !ok {
-		return tool.Errorf(tool.NotGranted, "the peer of the admin socket is unknown")
+	who, err := peerFrom(ctx)
+	if err != nil {
+		return err
 	}
-	info, ok := p.AuthInfo.(peerInfo)
-	if !ok {
-		return tool.Errorf(tool.NotGranted, "the peer of the admin socket is unknown")
-	}
-	if err := s.options.Allow(info.Peer); err != nil {
-		return tool.Errorf(tool.NotGranted, "the admin socket is closed to process %d: %w", info.Peer.PID, err)
+	if err := s.options.Allow(who); err != nil {
+		return tool.Errorf(tool.NotGranted, "the admin socket is closed to process %d: %w", who.PID, err)
 	}
 	return nil
+}
+
+// approver asks the operator's rule whether the peer of a call may answer approvals, and returns who it is for the record.
+// id is what it wants to answer.
+func (s *Server) approver(ctx context.Context, id string) (string, error) {
+	who, err := peerFrom(ctx)
+	if err != nil {
+		return "", err
+	}
+	if s.options.Approver == nil {
+		return "", tool.Errorf(tool.NotGranted, "nobody may answer approvals here")
+	}
+	name, err := s.options.Approver(who, id)
+	if err != nil {
+		return "", tool.Errorf(tool.NotGranted, "process %d may not answer approvals: %w", who.PID, err)
+	}
+	return name, nil
+}
+
+func peerFrom(ctx context.Context) (Peer, error) {
+	if p, ok := peer.FromContext(ctx); ok {
+		if info, ok := p.AuthInfo.(peerInfo); ok {
+			return info.Peer, nil
+		}
+	}
+	return Peer{}, tool.Errorf(tool.NotGranted, "the peer of the admin socket is unknown")
 }
 
 // ServerHandshake implements [credentials.TransportCredentials].

@@ -65,13 +65,20 @@ type Options struct {
 	Streams Streams // nil: Attach is refused
 	Dev     Dev     // nil: DevAttach is refused
 	// Allow decides about a peer beyond the socket's mode, for each request; nil allows everyone who can open the socket.
-	Allow  func(Peer) error
-	Logger *slog.Logger // nil discards
+	Allow func(Peer) error
+	// Approver decides whether a peer may answer approvals, and names it for the record. id is the approval or grant that it
+	// is about, "" where it is about none. nil lets nobody.
+	Approver func(p Peer, id string) (name string, err error)
+	// Approvals and Audit are behind the oversight service; where one is nil, its calls are refused.
+	Approvals Approvals
+	Audit     Audit
+	Logger    *slog.Logger // nil discards
 }
 
 // Server is the admin front end.
 type Server struct {
 	adminpb.UnimplementedAdminServer
+	adminpb.UnimplementedOversightServer
 	options Options
 	grpc    *grpc.Server
 	base    context.Context // ends with Close, and with it every stream
@@ -100,6 +107,7 @@ func New(opts *Options) (*Server, error) {
 		grpc.StreamInterceptor(s.stream),
 	)
 	adminpb.RegisterAdminServer(s.grpc, s)
+	adminpb.RegisterOversightServer(s.grpc, s)
 	return s, nil
 }
 

@@ -2,3 +2,4 @@
 package adminpb
 
 //go:generate go run -C ../../../../tools ./protogen ../runtime/frontend/admin/adminpb/admin.proto
+//go:generate go run -C ../../../../tools ./protogen ../runtime/frontend/admin/adminpb/oversight.proto

@@ -1,0 +1,99 @@
+package procgroup_test
+
+import (
+	"bufio"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/hermesd/hermesd/internal/procgroup"
+)
+
+func below(t *testing.T, pid int) bool {
+	t.Helper()
+	yes, err := procgroup.Below(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return yes
+}
+
+func TestDescendantsAreKnown(t *testing.T) {
+	if below(t, os.Getpid()) || below(t, os.Getppid()) || below(t, 1) {
+		t.Error("this process, its parent or the first one counts as started by this one")
+	}
+	// The shell's child is orphaned: it is the shim's then.
+	p, err := procgroup.Start(&procgroup.Command{
+		Path: "/bin/sh", Args: []string{"-c", `(setsid sleep 1000 & echo $!); read x`}, Env: os.Environ(), WantStdin: true, Contain: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Stop(0) })
+	if _, err := bufio.NewReader(p.Stdout()).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	if !below(t, p.PID()) {
+		t.Error("a program that was started is not known")
+	}
+	orphan := ""
+	out, err := exec.Command("ps", "-eo", "pid=,args=").Output()
+	if err != nil {
+		t.Skip("there is no ps here")
+	}
+	for line := range strings.Lines(string(out)) {
+		if pid, args, _ := strings.Cut(strings.TrimSpace(line), " "); strings.TrimSpace(args) == "sleep 1000" {
+			if n, err := strconv.Atoi(pid); err == nil && below(t, n) {
+				orphan = pid
+			}
+		}
+	}
+	if orphan == "" {
+		t.Error("an orphan of a program is not known")
+	}
+}
+
+func TestAProcessThatIsGoneIsAnError(t *testing.T) {
+	cmd := exec.Command("true")
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if yes, err := procgroup.Below(cmd.Process.Pid); err == nil {
+		t.Errorf("it counts as %t", yes)
+	}
+}
+
+func TestASocketIsFoundAtADescendant(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	f, err := l.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	inode := info.Sys().(*syscall.Stat_t).Ino
+	if procgroup.HoldsSocket(inode) {
+		t.Error("this process's own socket counts")
+	}
+	p, err := procgroup.Start(&procgroup.Command{
+		Path: "/bin/sh", Args: []string{"-c", "sleep 1000 & wait"}, Env: os.Environ(), ExtraFiles: []*os.File{f}, Contain: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stop(0)
+	if !procgroup.HoldsSocket(inode) {
+		t.Error("a descendant's socket is not found")
+	}
+}
