@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -26,6 +27,10 @@ func TestMain(m *testing.M) {
 	procgroup.ShimMain()
 	if os.Getenv(daemonEnv) != "" {
 		playDaemon()
+	}
+	// These tests wait far more than they compute.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }

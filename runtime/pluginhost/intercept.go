@@ -3,6 +3,7 @@ package pluginhost
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	pb "github.com/hermesd/hermesd/pluginsdk/pluginpb"
 	"github.com/hermesd/hermesd/runtime/tool"
@@ -31,11 +32,12 @@ func (p *Provider) Intercept(ctx context.Context, payload json.RawMessage) (json
 	}
 	answer, err := i.PluginClient.Intercept(ctx, &pb.InterceptRequest{Payload: payload})
 	if err != nil {
-		if ctx.Err() != nil {
+		err = rpcError("Intercept", err)
+		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 			i.doubt()
-			return nil, tool.AsError(ctx.Err())
+			return nil, tool.AsError(err)
 		}
-		return nil, tool.Errorf(tool.HookFailed, "plugin %q did not decide: %w", p.opts.Name, rpcError("Intercept", err))
+		return nil, tool.Errorf(tool.HookFailed, "plugin %q did not decide: %w", p.opts.Name, err)
 	}
 	p.supervisor.Succeeded()
 	if !isObject(answer.GetDecision()) {

@@ -83,16 +83,31 @@ func (r *runner) firstLine() string {
 	return r.first
 }
 
-// stop ends the process within grace and waits until everything it printed has been read.
+// lastWords is how long the end of a stopped process's output is waited for: what it wrote is read at once, and only
+// something that escaped keeps the pipes open.
+const lastWords = 20 * time.Millisecond
+
+// stop ends the process within grace and waits until nothing reads its output any more.
 func (r *runner) stop(grace time.Duration) {
 	if r.process == nil {
 		return
 	}
 	r.process.Stop(grace)
+	read := make(chan struct{})
+	go func() {
+		r.readers.Wait()
+		close(read)
+	}()
+	timer := time.NewTimer(lastWords)
+	defer timer.Stop()
+	select {
+	case <-read:
+	case <-timer.C:
+	}
 	r.hello.Close()            //nolint:errcheck // never fails
 	r.process.Stdout().Close() //nolint:errcheck // whatever escaped keeps the pipe open is not waited for
 	r.process.Stderr().Close() //nolint:errcheck // likewise
-	r.readers.Wait()
+	<-read
 }
 
 // abort kills a process that is still starting, so that the library's Start returns.
@@ -115,9 +130,14 @@ func (r *runner) Wait(context.Context) error {
 	return nil
 }
 
-// Kill implements runner.AttachedRunner.
+// Kill implements runner.AttachedRunner. The library kills what did not start, whose last words say why.
 func (r *runner) Kill(context.Context) error {
-	r.stop(0)
+	if r.process == nil {
+		return nil
+	}
+	r.process.Stop(0)
+	r.hello.Close() //nolint:errcheck // never fails
+	r.settle()
 	return nil
 }
 
