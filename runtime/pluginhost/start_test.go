@@ -28,7 +28,7 @@ func TestAFailedStartGivesItsReason(t *testing.T) {
 		return func(_ *testing.T, o *pluginhost.Options) { o.Args = modes }
 	}
 	slow := func(modes ...string) func(*testing.T, *pluginhost.Options) {
-		return func(_ *testing.T, o *pluginhost.Options) { o.Args, o.StartTimeout = modes, 2*slowness*time.Second }
+		return func(_ *testing.T, o *pluginhost.Options) { o.Args, o.StartTimeout = modes, (1+slowness)*time.Second }
 	}
 	tests := map[string]struct {
 		edit      func(*testing.T, *pluginhost.Options)
