@@ -101,7 +101,7 @@ func requestOf(e *pipeline.Entry) *approval.Request {
 	var who, why, keys []string
 	if e.Verdict.Action == pipeline.Ask {
 		who, why = append(who, "hook "+e.Verdict.Hook), append(why, e.Verdict.Message)
-		keys = append(keys, e.Verdict.RuleKey)
+		keys = append(keys, hookKey(&e.Verdict))
 	}
 	if d := &e.Decision; d.Action == pipeline.Ask {
 		who, why = append(who, "rule "+d.Rule), append(why, d.Reason)
@@ -114,6 +114,14 @@ func requestOf(e *pipeline.Entry) *approval.Request {
 		r.Key = strings.Join(keys, " and ")
 	}
 	return r
+}
+
+// hookKey is what a grant that answers a hook is bound to: quoted, so that no hook can name a key that reads like a rule's.
+func hookKey(v *pipeline.Verdict) string {
+	if v.RuleKey == "" {
+		return ""
+	}
+	return fmt.Sprintf("hook %s %q", v.Hook, v.RuleKey)
 }
 
 // choices are the grants that a rule offers; nil, for all, where it says nothing.
