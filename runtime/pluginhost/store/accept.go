@@ -124,7 +124,6 @@ func Accept(dir, name string) ([]Change, error) {
 		if err := r.write(dir, name); err != nil {
 			return err
 		}
-		delete(f.damaged, name)
 		return f.write(dir)
 	})
 	return changes, err

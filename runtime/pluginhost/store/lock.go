@@ -361,7 +361,6 @@ func (l *Lock) Flush() {
 			if disk.damaged[name] != "" && !l.keepers[name].options.Shipped {
 				continue
 			}
-			delete(disk.damaged, name)
 			now := merge(disk.providers[name], e, l.keepers[name].options.Shipped)
 			changed = changed || !now.equal(disk.providers[name])
 			disk.providers[name] = now
