@@ -1,7 +1,7 @@
 package search
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -25,11 +25,15 @@ type Explanation struct {
 // WordExplanation says what one word of the query found.
 type WordExplanation struct {
 	Word        string
-	Weight      float64 // share that cleaning left of it
-	Information float64 // weight x information within the scope
-	Found       string  // the term that met it, "" if none did
-	Score       float64 // its part of First
+	Weight      float64  // share that cleaning left of it
+	Information float64  // weight x information within the scope
+	Found       string   // the term that met it, "" if none did
+	Fields      []string // of the tool that have the term: see FieldNames
+	Score       float64  // its part of First
 }
+
+// FieldNames are the parts of a tool that are searched, as an explanation names them.
+var FieldNames = [fields]string{"name", "source", "first sentence", "description", "parameters", "parameter texts", "keywords"}
 
 var gradeNames = [...]string{"", "near", "full", "own", "exact"}
 
@@ -45,7 +49,7 @@ func (r *run) explain(c *candidate) *Explanation {
 		q := &r.q.concepts[i]
 		w := WordExplanation{Word: q.word, Weight: float64(q.weight), Information: float64(q.info)}
 		for _, a := range q.alts {
-			sum, terms := float32(0), []string{}
+			sum, terms, where := float32(0), []string{}, packed(0)
 			for _, s := range a.slots {
 				m := slices.IndexFunc(matches, func(m match) bool { return m.slot == s })
 				if m < 0 {
@@ -55,9 +59,10 @@ func (r *run) explain(c *candidate) *Explanation {
 				f := matches[m].freq
 				sum += f / (f + r.params.k1) * r.q.slots[s].idf
 				terms = append(terms, r.vocab.term(r.q.slots[s].term))
+				where |= c.entry.freq(r.q.slots[s].term)
 			}
 			if score := float64(q.weight * a.weight * sum); terms != nil && score > w.Score {
-				w.Found, w.Score = strings.Join(terms, " "), score
+				w.Found, w.Score, w.Fields = strings.Join(terms, " "), score, where.names()
 			}
 		}
 		x.Words = append(x.Words, w)
@@ -65,24 +70,21 @@ func (r *run) explain(c *candidate) *Explanation {
 	return x
 }
 
-// String renders the explanation in a few lines.
-func (x *Explanation) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "met %.0f%% bm25f %.2f x (1 %+.2f name %+.2f verb %+.2f source %+.2f pairs) x %.2f coverage",
-		100*x.Met, x.First, x.NamePart, x.Verb, x.Source, x.Pairs, x.Coverage)
-	if x.Usage > 0 {
-		fmt.Fprintf(&b, " x %.2f learned", 1+x.Usage)
+// freq returns how often a term stands in the fields of the document.
+func (e *entry) freq(term uint32) packed {
+	i, ok := slices.BinarySearchFunc(e.terms, term, func(p posting, id uint32) int { return cmp.Compare(p.term, id) })
+	if !ok {
+		return 0
 	}
-	if x.Name != "" {
-		fmt.Fprintf(&b, "; %s name", x.Name)
-	}
-	for _, w := range x.Words {
-		fmt.Fprintf(&b, "\n  %-16s weight %.2f information %5.2f", w.Word, w.Weight, w.Information)
-		if w.Found == "" {
-			b.WriteString("  not met")
-		} else {
-			fmt.Fprintf(&b, "  by %q %.2f", w.Found, w.Score)
+	return e.terms[i].freq
+}
+
+// names are the fields with a count above zero.
+func (p packed) names() (names []string) {
+	for f, name := range FieldNames {
+		if p.get(f) > 0 {
+			names = append(names, name)
 		}
 	}
-	return b.String()
+	return names
 }

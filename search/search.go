@@ -33,6 +33,10 @@ type Group struct {
 
 	// Weak says that the best hit meets too small a share of the query's information: the hits are only the nearest.
 	Weak bool
+
+	// Met is the share of the query's information that the fullest of the first five hits meets, 0..1, and Line the share below which an answer
+	// to this query is weak, unless a hit's name is the query.
+	Met, Line float64
 }
 
 // Hit is one tool of an answer.
@@ -56,7 +60,7 @@ type run struct {
 	extraDF map[uint32]uint32
 	usage   func(string) float32
 	meaning func(string) (float64, bool)
-	weak    bool
+	trust   confidence
 }
 
 func (r *run) df(term uint32) uint32 { return r.scope.df(term) + r.extraDF[term] }
@@ -84,7 +88,7 @@ func (s *Scope) Search(query Query) Group {
 		r.collect(vocab.size(), extras)
 		r.rank()
 		r.promoteExtras(limit)
-		r.weak = r.isWeak(r.order[:min(len(r.order), limit)])
+		r.trust = r.confidence(r.order[:min(len(r.order), limit)])
 		if r.meaning != nil {
 			r.fuse()
 			r.promoteExtras(limit)
@@ -218,7 +222,7 @@ func (r *run) promoteExtras(limit int) {
 // answer turns the best candidates into hits.
 func (r *run) answer(limit int, explain bool) Group {
 	best := r.order[:min(len(r.order), limit)]
-	g := Group{Hits: make([]Hit, 0, len(best)), Weak: r.weak}
+	g := Group{Hits: make([]Hit, 0, len(best)), Weak: r.trust.weak, Met: float64(r.trust.met), Line: float64(r.trust.line)}
 	for _, c := range best {
 		h := Hit{Name: c.entry.name, Score: float64(c.score), Extra: c.extra}
 		if explain {
@@ -229,18 +233,23 @@ func (r *run) answer(limit int, explain bool) Group {
 	return g
 }
 
-// isWeak decides whether the best hits are only the nearest.
-func (r *run) isWeak(best []*candidate) bool {
-	met := float32(0)
-	for _, c := range best[:min(len(best), defaultLimit)] {
-		if c.grade != gradeNone {
-			return false
-		}
-		met = max(met, c.met)
-	}
+// confidence says how sure an answer is.
+type confidence struct {
+	weak      bool
+	met, line float32
+}
+
+// confidence decides whether the best hits are only the nearest.
+func (r *run) confidence(best []*candidate) confidence {
 	p := r.params
-	line := max(p.weakLine-p.weakPerWord*float32(max(len(r.q.concepts)-4, 0)), p.weakFloor)
-	return met < line
+	a := confidence{line: max(p.weakLine-p.weakPerWord*float32(max(len(r.q.concepts)-4, 0)), p.weakFloor)}
+	named := false
+	for _, c := range best[:min(len(best), defaultLimit)] {
+		named = named || c.grade != gradeNone
+		a.met = max(a.met, c.met)
+	}
+	a.weak = !named && a.met < a.line
+	return a
 }
 
 // substring is the last resort when no word matches: the query as it stands, within names, sources and descriptions.

@@ -282,9 +282,17 @@ func TestTheExplanationAddsUp(t *testing.T) {
 	if d := sum - x.First; d > 1e-3 || d < -1e-3 {
 		t.Errorf("words add up to %v, BM25F is %v", sum, x.First)
 	}
-	for _, want := range []string{"ticket", "bm25f", "not met"} {
-		if !strings.Contains(x.String(), want) {
-			t.Errorf("%q is missing in\n%s", want, x)
+	met := map[string][]string{}
+	for _, w := range x.Words {
+		met[w.Word] = w.Fields
+		if (w.Found == "") != (w.Score == 0) || (w.Found == "") != (len(w.Fields) == 0) {
+			t.Errorf("%+v", w)
 		}
+	}
+	if !slices.Contains(met["create"], "name") || !slices.Contains(met["ticket"], "name") || met["payments"] != nil {
+		t.Errorf("words were found in %q", met)
+	}
+	if g.Met < x.Met || g.Line <= 0 || g.Weak != (g.Met < g.Line) {
+		t.Errorf("%+v", g)
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,7 +19,7 @@ func (c *cli) toolCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "tool", Short: "List, search, describe and call tools as an agent would"}
 	var agent string
 	cmd.PersistentFlags().StringVar(&agent, "agent", "", "whose view of the tools to take (default: the local agent)")
-	cmd.AddCommand(c.toolListCommand(&agent), c.toolSearchCommand(&agent), c.toolDescribeCommand(&agent), c.toolCallCommand(&agent), c.toolRankCommand())
+	cmd.AddCommand(c.toolListCommand(&agent), c.toolSearchCommand(&agent), c.toolDescribeCommand(&agent), c.toolCallCommand(&agent), c.toolRankCommand(), c.toolForgetCommand(&agent))
 	return cmd
 }
 
@@ -119,97 +118,6 @@ func firstLine(text string) string {
 		return line + " …"
 	}
 	return line
-}
-
-func (c *cli) toolSearchCommand(agent *string) *cobra.Command {
-	var limit int32
-	var explain bool
-	cmd := &cobra.Command{
-		Use:   "search QUERY…",
-		Short: "Search for tools in your own words",
-		Args:  cobra.MinimumNArgs(1),
-		Example: `  hermesd tool search "what is the weather in a city"
-  hermesd tool search "create an issue" "send a message" --limit 3`,
-		RunE: run(func(cmd *cobra.Command, args []string) error {
-			return c.withDaemon(cmd.Context(), func(client *admin.Client) error {
-				answer, err := client.Search(cmd.Context(), &adminpb.SearchRequest{Agent: *agent, Queries: args, Limit: limit, Explain: explain})
-				if err != nil {
-					return err
-				}
-				return c.printSearch(answer)
-			})
-		}),
-	}
-	cmd.Flags().Int32Var(&limit, "limit", 0, "matches for each query (default: the agent's)")
-	cmd.Flags().BoolVar(&explain, "explain", false, "say why each tool ranked where it did")
-	return cmd
-}
-
-// found is tool_search's answer, as far as people want to read it.
-type found struct {
-	Results []struct {
-		Query      string   `json:"query"`
-		Matches    []string `json:"matches"`
-		Confidence string   `json:"confidence"`
-		Hint       string   `json:"hint"`
-	} `json:"results"`
-	Tools map[string]struct {
-		SourceName  string `json:"source_name"`
-		Description string `json:"description"`
-		Unavailable string `json:"unavailable"`
-	} `json:"tools"`
-}
-
-func (c *cli) printSearch(answer *adminpb.SearchResponse) error {
-	if c.json {
-		return c.printJSON(struct {
-			Result  json.RawMessage `json:"result"`
-			Explain json.RawMessage `json:"explain,omitempty"`
-		}{answer.GetResult(), answer.GetExplanation()})
-	}
-	var f found
-	if err := json.Unmarshal(answer.GetResult(), &f); err != nil {
-		return fmt.Errorf("the daemon's answer: %w", err)
-	}
-	for i, group := range f.Results {
-		if i > 0 {
-			fmt.Fprintln(c.out)
-		}
-		fmt.Fprintf(c.out, "%s\n", group.Query)
-		if group.Confidence == "weak" {
-			fmt.Fprintln(c.out, "  nothing fits well; these are the nearest:")
-		}
-		w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-		for n, name := range group.Matches {
-			t := f.Tools[name]
-			text := t.Description
-			if t.Unavailable != "" {
-				text = "unavailable: " + t.Unavailable
-			}
-			fmt.Fprintf(w, "  %d. %s\t%s\t%s\n", n+1, name, t.SourceName, firstLine(text))
-		}
-		if err := w.Flush(); err != nil {
-			return err
-		}
-		if len(group.Matches) == 0 {
-			fmt.Fprintf(c.out, "  no match. %s\n", group.Hint)
-		}
-	}
-	if len(answer.GetExplanation()) > 0 {
-		fmt.Fprintln(c.out)
-		return c.printExplanation(answer.GetExplanation())
-	}
-	return nil
-}
-
-func (c *cli) printExplanation(raw []byte) error {
-	var b bytes.Buffer
-	if err := json.Indent(&b, raw, "", "  "); err != nil {
-		return fmt.Errorf("the daemon's explanation: %w", err)
-	}
-	b.WriteByte('\n')
-	_, err := b.WriteTo(c.out)
-	return err
 }
 
 func (c *cli) toolDescribeCommand(agent *string) *cobra.Command {
