@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
@@ -58,6 +59,9 @@ func (b *Bridge) Describe(ctx context.Context, c *Caller, args json.RawMessage) 
 		default:
 			d := e.Definition
 			answer.Tools[d.Name] = &description{d.Description, d.InputSchema, e.State().Reason}
+			if cold, ok := e.Provider.(provider.Warmer); ok {
+				cold.Warm() // who reads how to call it is about to
+			}
 		}
 	}
 	if len(answer.NotFound) > 0 {

@@ -96,7 +96,11 @@ func (p *Provider) failed(ctx context.Context, s *session, err error, silent boo
 		return p.fault(broken)
 	case ctx.Err() != nil:
 		p.noteSilence(ctx, s, silent)
-		return p.outOfTime(ctx)
+		err := p.outOfTime(ctx)
+		if err.Code == tool.Timeout {
+			p.supervisor.Faltered(err)
+		}
+		return err
 	default:
 		return tool.AsError(err)
 	}

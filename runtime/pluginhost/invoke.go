@@ -52,8 +52,11 @@ func (p *Provider) invoke(ctx context.Context, req *provider.Request) (*tool.Res
 	c := &call{provider: p, instance: i, request: req}
 	c.maxResult = cmp.Or(req.MaxResultBytes, req.Definition.MaxResultBytes, defaultMaxResult)
 	result, err := c.run(ctx)
-	if err == nil || answered(err) {
+	switch {
+	case err == nil || answered(err):
 		p.supervisor.Succeeded()
+	case tool.CodeOf(err) == tool.Timeout:
+		p.supervisor.Faltered(err)
 	}
 	return result, err
 }

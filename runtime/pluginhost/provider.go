@@ -38,8 +38,10 @@ type Provider struct {
 }
 
 var (
-	_ provider.Runner  = (*Provider)(nil)
-	_ provider.Checker = (*Provider)(nil)
+	_ provider.Runner    = (*Provider)(nil)
+	_ provider.Checker   = (*Provider)(nil)
+	_ provider.Warmer    = (*Provider)(nil)
+	_ provider.Restarter = (*Provider)(nil)
 )
 
 // New checks the options and starts nothing. What is wrong with the binary is found by Run and shown as a status.
@@ -49,7 +51,7 @@ func New(opts *Options) (*Provider, error) {
 		return nil, fmt.Errorf("plugin host: %w", err)
 	}
 	p := &Provider{
-		opts: o, program: &program{path: o.Path, pinned: o.SHA256}, cache: newCache(o), log: &pluginLog{logger: o.Logger},
+		opts: o, program: &program{path: o.Path, pinned: o.SHA256, find: o.Installed, trust: o.Trust}, cache: newCache(o), log: &pluginLog{logger: o.Logger},
 		schemas: schema.NewCache(&schema.Options{Logger: o.Logger}), keys: &keySpace{dir: keySpaceDir(o.StateDir)},
 	}
 	p.offer.Store(&provider.Offer{})
@@ -107,7 +109,10 @@ func (p *Provider) Offer() *provider.Offer {
 	return &offer
 }
 
-// Restart ends a quarantine and starts the process anew.
+// Warm implements provider.Warmer.
+func (p *Provider) Warm() { p.supervisor.Wake() }
+
+// Restart implements provider.Restarter.
 func (p *Provider) Restart() { p.supervisor.Restart() }
 
 // learn takes over what is known of the plugin and publishes it. Tools that did not change keep their memory.
@@ -125,6 +130,7 @@ func (p *Provider) learn(k *knowledge) {
 			k.faults = faultsOf(k.tools)
 		}
 		tools, refused := p.opts.definitions(k.tools, k.faults)
+		p.opts.distrust(tools, refused)
 		p.mu.Lock()
 		p.tools, p.refused = tools, refused
 		p.mu.Unlock()

@@ -34,8 +34,17 @@ type Status struct {
 	// LastSuccess is the end of the last exchange that worked (zero: none yet). A provider is healthy only if its last
 	// real exchange succeeded.
 	LastSuccess time.Time
+	// LastFailure is the end of the last exchange that did not work, or of the last life that ended unplanned (zero: none
+	// yet), and Failure is what happened, in one line.
+	LastFailure time.Time
+	Failure     string
 	Restarts    int // unplanned ones since the daemon started
 	PID         int // 0 if no process runs
+}
+
+// Healthy reports whether it runs and its last real exchange succeeded.
+func (s *Status) Healthy() bool {
+	return s.State == Ready && !s.LastSuccess.IsZero() && !s.LastSuccess.Before(s.LastFailure)
 }
 
 // Identity is what the operator's block says about a provider, whatever its process does.
@@ -83,6 +92,19 @@ type Runner interface {
 // holds, within ctx; the error's text is what the agent reads.
 type Checker interface {
 	Check(ctx context.Context, name tool.Name) error
+}
+
+// Warmer is implemented by providers that can start before they are called.
+type Warmer interface {
+	// Warm starts what a call will need, if it does not run, and returns at once. It is a wish: a provider that is switched
+	// off or quarantined stays so.
+	Warm()
+}
+
+// Restarter is implemented by providers that an operator can start anew.
+type Restarter interface {
+	// Restart ends a quarantine, forgets earlier failures and starts anew, once running calls are done. It returns at once.
+	Restart()
 }
 
 // Request is one call as a provider gets it.

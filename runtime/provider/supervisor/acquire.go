@@ -103,6 +103,18 @@ func (s *Supervisor[I]) Succeeded() {
 	}
 }
 
+// Faltered notes an exchange that failed although the instance may be well: it ran out of time, for example.
+func (s *Supervisor[I]) Faltered(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failure(err)
+}
+
+// failure notes what went wrong last. The mutex is held.
+func (s *Supervisor[I]) failure(err error) {
+	s.status.LastFailure, s.status.Failure = time.Now(), err.Error()
+}
+
 // Failed notes a fault of the running instance's transport: the instance is replaced, and the fault counts. It is meant
 // for an instance whose Done is still open; one that has ended is noticed without it.
 func (s *Supervisor[I]) Failed(err error) {
@@ -110,6 +122,7 @@ func (s *Supervisor[I]) Failed(err error) {
 	defer s.mu.Unlock()
 	if s.life != nil && s.life.fault == nil {
 		s.life.fault = err
+		s.failure(err)
 		s.poke()
 	}
 }

@@ -17,6 +17,7 @@ func (s *Supervisor[I]) afterFailedStart(ctx context.Context, err error) {
 		return
 	}
 	s.opts.Logger.Warn("provider did not start", "provider", s.opts.Name, "error", err)
+	s.Faltered(err)
 	if p := (Permanent{}); errors.As(err, &p) {
 		s.Quarantine(err.Error())
 		return

@@ -163,6 +163,7 @@ func (s *Supervisor[I]) oneLife(ctx context.Context) {
 		s.opts.Logger.Warn("provider failed", "provider", s.opts.Name, "error", fault)
 		s.mu.Lock()
 		s.status.Restarts++
+		s.failure(fault)
 		age := time.Since(l.born)
 		well := l.proven && age >= steady || age >= s.opts.Backoff.Max
 		s.mu.Unlock()
