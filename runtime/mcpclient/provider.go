@@ -47,7 +47,7 @@ type Provider struct {
 	listed digest     // of the tools that offer has
 	shelf  atomic.Pointer[provider.Shelf]
 	watch  watchers
-	offer  atomic.Pointer[provider.Offer]
+	offer  atomic.Pointer[provider.Offer] // without its status
 	params atomic.Pointer[map[string][]paramHeader]
 }
 
@@ -63,12 +63,12 @@ func New(opts *Options) (*Provider, error) {
 	}
 	p.supervisor, err = supervisor.New(p.start, &supervisor.Options{
 		Name: o.Name, Lazy: o.Lazy, IdleTimeout: o.IdleTimeout, StartTimeout: o.ConnectTimeout, MaxLifetime: o.MaxLifetime,
-		DrainTimeout: o.StopGrace, Starts: o.Starts, NeverQuarantine: true, Logger: p.log, OnStatus: p.publishStatus,
+		DrainTimeout: o.StopGrace, Starts: o.Starts, NeverQuarantine: true, Logger: p.log, OnStatus: func(provider.Status) { o.OnChange() },
 	})
 	if err != nil {
 		return nil, err
 	}
-	p.offer.Store(&provider.Offer{Status: p.supervisor.Status()})
+	p.offer.Store(&provider.Offer{})
 	p.params.Store(&map[string][]paramHeader{})
 	if o.Resources || o.Prompts {
 		p.shelf.Store(p.arrange(&stock{}))
@@ -92,7 +92,17 @@ func (p *Provider) Identity() provider.Identity {
 }
 
 // Offer implements [provider.Provider].
-func (p *Provider) Offer() *provider.Offer { return p.offer.Load() }
+func (p *Provider) Offer() *provider.Offer {
+	offer := *p.offer.Load()
+	offer.Status = p.supervisor.Status()
+	return &offer
+}
+
+// Warm implements [provider.Warmer].
+func (p *Provider) Warm() { p.supervisor.Wake() }
+
+// Restart implements [provider.Restarter].
+func (p *Provider) Restart() { p.supervisor.Restart() }
 
 // Run implements [provider.Runner].
 func (p *Provider) Run(ctx context.Context) error {
@@ -139,16 +149,6 @@ func (p *Provider) replace(tools []json.RawMessage) bool {
 	c := p.translate(tools)
 	p.listed, p.kept.Tools = sum, tools
 	p.params.Store(&c.params)
-	p.offer.Store(&provider.Offer{Tools: c.tools, Refused: c.refused, Status: p.offer.Load().Status})
+	p.offer.Store(&provider.Offer{Tools: c.tools, Refused: c.refused})
 	return true
-}
-
-// publishStatus is told each change of the supervisor's state.
-func (p *Provider) publishStatus(status provider.Status) {
-	p.mu.Lock()
-	offer := *p.offer.Load()
-	offer.Status = status
-	p.offer.Store(&offer)
-	p.mu.Unlock()
-	p.opts.OnChange()
 }
