@@ -106,7 +106,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 			r.write(context.WithoutCancel(ctx))
 			return nil
 		case <-r.wake:
-			r.write(ctx)
+			r.write(context.WithoutCancel(ctx)) // what was taken from the pending ones is not lost at the end
 		case <-tick.C:
 			r.renew(ctx)
 		}

@@ -68,7 +68,8 @@ func (w *world) open() {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- w.Run(ctx) }()
+	recorder := w.Recorder
+	go func() { ended <- recorder.Run(ctx) }()
 	w.stop = func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -182,7 +183,7 @@ func TestAHostileAgentCannotPushItsToolAboveAnExactMatchNorReachOthers(t *testin
 		document("mcp__evil__other", "Sends nothing to nobody, payment."),
 	})
 	before := w.search("other", "other/1", 5, "send money payment")[0]
-	for i := range 200 {
+	for i := range 40 {
 		session := fmt.Sprint("desk/", i)
 		for _, q := range []string{"mcp__bank__send_payment", "send_payment", "send payment", "bank send payment", "send money payment"} {
 			w.search("desk", session, 20, q)
@@ -203,7 +204,7 @@ func TestAHostileAgentCannotPushItsToolAboveAnExactMatchNorReachOthers(t *testin
 		}
 	}
 	if n := w.rows(); n == 0 || n > 5*2*8 {
-		t.Errorf("2,000 calls left %d lessons", n)
+		t.Errorf("400 calls left %d lessons", n)
 	}
 }
 
@@ -371,7 +372,7 @@ func TestADatabaseThatFailsHarmsNeitherSearchesNorCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Recorder, w.stop = r, swap(w.stop, r)
-	for i := range 3000 {
+	for i := range 1200 {
 		w.search("desk", fmt.Sprint("desk/", i), 5, "send mail")
 		w.Called("desk", fmt.Sprint("desk/", i), "mcp__mail__send", true)
 	}
