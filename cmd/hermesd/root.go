@@ -87,7 +87,7 @@ Exit codes: 0 it worked, 1 it did not, 2 the command line is wrong, 3 no daemon 
 	flags.StringVarP(&c.configPath, "config", "c", os.Getenv("HERMESD_CONFIG"), "configuration file (env HERMESD_CONFIG; default "+config.DefaultPath(nil)+")")
 	flags.StringVar(&c.socket, "socket", os.Getenv("HERMESD_SOCKET"), "the daemon's admin socket (env HERMESD_SOCKET; default: what the configuration says)")
 	flags.BoolVar(&c.json, "json", false, "print JSON, for programs")
-	root.AddCommand(c.serveCommand(), c.mcpCommand(), c.toolCommand(), c.pluginCommand(), c.agentCommand(), c.approvalsCommand(), c.auditCommand(), c.policyCommand(), c.configCommand(), c.doctorCommand(), c.versionCommand())
+	root.AddCommand(c.serveCommand(), c.mcpCommand(), c.mcpServerCommand(), c.importCommand(), c.toolCommand(), c.pluginCommand(), c.agentCommand(), c.approvalsCommand(), c.auditCommand(), c.policyCommand(), c.configCommand(), c.doctorCommand(), c.versionCommand())
 	return root
 }
 

@@ -60,6 +60,8 @@ type Options struct {
 	Isolation string
 	StateDir  string
 	Sandbox   sandbox.Options
+	// Trust decides whether Command may start and which definitions may be used (nil: all are trusted).
+	Trust Trust
 	// CacheDir keeps the list of tools between runs ("": it is not kept).
 	CacheDir string
 	// Version is hermesd's own, told to the server ("": "dev").

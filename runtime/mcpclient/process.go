@@ -31,6 +31,9 @@ func (s *session) spawn() error {
 	if err != nil {
 		return err
 	}
+	if err := o.admit(path); err != nil {
+		return err
+	}
 	cmd := &procgroup.Command{Path: path, Args: o.Command[1:], Dir: o.Dir, Env: env, WantStdin: true, Contain: true}
 	box := o.Sandbox
 	box.Level, box.StateDir = o.Isolation, o.StateDir
@@ -41,6 +44,8 @@ func (s *session) spawn() error {
 	if err != nil {
 		return fmt.Errorf("starting %s: %w", o.Command[0], err)
 	}
+	layers := sandbox.Layers(s.process, o.Isolation)
+	s.p.processLayers.Store(&layers)
 	s.stderr = procgroup.Tail(stderrTail)
 	s.loops.Go(s.drainStderr)
 	s.line.carrier = newStdio(s.line, s.process.Stdin(), s.process.Stdout(), o.MaxMessageBytes)

@@ -26,6 +26,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/hermesd/hermesd/runtime/pluginhost/sandbox"
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/provider/supervisor"
 	"github.com/hermesd/hermesd/runtime/tool"
@@ -42,11 +43,15 @@ type Provider struct {
 	sse        atomic.Bool   // the server is known to have only HTTP with SSE
 	silent     atomic.Int32  // calls in a row that timed out without a word from the server
 
-	mu     sync.Mutex // serialises publishing
-	kept   cacheFile  // what the server listed last
-	listed digest     // of the tools that offer has
-	shelf  atomic.Pointer[provider.Shelf]
-	watch  watchers
+	mu            sync.Mutex                      // serialises publishing
+	kept          cacheFile                       // what the server listed last
+	listed        digest                          // of the tools that offer has
+	processLayers atomic.Pointer[[]sandbox.Layer] // of the last started process
+	shelf         atomic.Pointer[provider.Shelf]
+	watch         watchers
+
+	steps  []Step // of a [Probe]; nil otherwise
+	probe  bool
 	offer  atomic.Pointer[provider.Offer] // without its status
 	params atomic.Pointer[map[string][]paramHeader]
 }
@@ -147,6 +152,7 @@ func (p *Provider) replace(tools []json.RawMessage) bool {
 		return false
 	}
 	c := p.translate(tools)
+	p.distrust(c)
 	p.listed, p.kept.Tools = sum, tools
 	p.params.Store(&c.params)
 	p.offer.Store(&provider.Offer{Tools: c.tools, Refused: c.refused})

@@ -69,12 +69,20 @@ func (p *Provider) late(ctx context.Context, err error) error {
 func (p *Provider) connect(ctx context.Context, legacy bool) (*session, error) {
 	s := &session{p: p, line: newLine(p.log, p.opts.ConnectTimeout/3), changed: make(chan struct{}, 1), restocked: make(chan struct{}, 1), gone: make(chan struct{})}
 	s.line.updated = p.watch.tell
-	if err := s.open(ctx); err != nil {
+	opening := p.step("connect")
+	if p.opts.URL == "" {
+		opening = p.step("start")
+	}
+	err := s.open(ctx)
+	opening(err)
+	if err != nil {
 		s.line.fail(errStopped)
 		return nil, err
 	}
 	go s.bury()
-	err := s.shakeHands(ctx, legacy)
+	shaking := p.step("handshake")
+	err = s.shakeHands(ctx, legacy)
+	shaking(err)
 	if err == nil {
 		p.legacy.Store(!s.modern)
 		return s, nil
