@@ -59,57 +59,6 @@ func TestAFailingCheckSoonAfterASuccessIsAFlake(t *testing.T) {
 	})
 }
 
-func TestAFloodOfLogLinesEndsInACount(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var b bytes.Buffer
-		log := &pluginLog{logger: slog.New(slog.NewTextHandler(&b, nil))}
-		for range 5000 {
-			log.printed("stderr", []byte("line"))
-		}
-		if n := strings.Count(b.String(), "msg=line"); n != logPerSec {
-			t.Errorf("%d lines", n)
-		}
-		time.Sleep(logWindow)
-		log.printed("stderr", []byte("line"))
-		for range 200 {
-			log.printed("stderr", []byte("line"))
-		}
-		log.flush()
-		for _, want := range []string{"lines=4900", "lines=101"} {
-			if !strings.Contains(b.String(), want) {
-				t.Errorf("no %s", want)
-			}
-		}
-	})
-}
-
-func TestALogLineKeepsItsLevelAndCannotPoseAsTheHost(t *testing.T) {
-	tests := map[string]struct{ line, want string }{
-		"plain text":             {"hello", `level=INFO msg=hello plugin.stream=stderr`},
-		"hclog":                  {`{"@level":"warn","@message":"m","@module":"x","@timestamp":"t","provider":"forged","n":3}`, `level=WARN msg=m plugin.module=x plugin.n=3 plugin.provider=forged plugin.stream=stderr`},
-		"other JSON":             {`{"level":"error"}`, `level=INFO msg="{\"level\":\"error\"}" plugin.stream=stderr`},
-		"broken JSON":            {`{"@level":"error"`, `level=INFO msg="{\"@level\":\"error\"" plugin.stream=stderr`},
-		"a line of many letters": {strings.Repeat("x", 5000), `level=INFO msg=` + strings.Repeat("x", maxLogLine) + `… plugin.stream=stderr`},
-		"no UTF-8":               {"a\xffb", "level=INFO msg=\"a\uFFFDb\" plugin.stream=stderr"},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			var b bytes.Buffer
-			noTime := func(_ []string, a slog.Attr) slog.Attr {
-				if a.Key == slog.TimeKey {
-					return slog.Attr{}
-				}
-				return a
-			}
-			log := &pluginLog{logger: slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{ReplaceAttr: noTime}))}
-			log.printed("stderr", []byte(tt.line))
-			if diff := cmp.Diff(tt.want+"\n", b.String()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 func checked(o *Options, list ...*pb.ToolDefinition) ([]tool.Definition, map[tool.Name]string) {
 	return o.definitions(list, faultsOf(list))
 }
@@ -382,15 +331,6 @@ func FuzzEntry(f *testing.F) {
 		key, value, err := decodeEntry(raw)
 		if err == nil && !bytes.Equal(encodeEntry(key, value), raw) {
 			t.Errorf("%q is not what %q encodes to", raw, key)
-		}
-	})
-}
-
-func FuzzLogLine(f *testing.F) {
-	f.Add([]byte(`{"@level":"warn","@message":"m","k":{"a":1}}`))
-	f.Fuzz(func(t *testing.T, line []byte) {
-		if _, message, fields := parseLine(line); len(message) > len(line)*3 || len(fields) > maxLogAttrs {
-			t.Errorf("%d bytes became a message of %d and %d fields", len(line), len(message), len(fields))
 		}
 	})
 }

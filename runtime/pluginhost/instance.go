@@ -1,6 +1,7 @@
 package pluginhost
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/hermesd/hermesd/internal/procgroup"
 	pb "github.com/hermesd/hermesd/pluginsdk/pluginpb"
 	"github.com/hermesd/hermesd/runtime/pluginhost/sandbox"
+	"github.com/hermesd/hermesd/runtime/provider/providerlog"
 )
 
 // instance is one running process with its connection. It implements supervisor.Instance.
@@ -27,7 +29,7 @@ type instance struct {
 	pb.PluginClient
 	runner *runner
 	client *plugin.Client // of the library
-	log    *pluginLog
+	log    *providerlog.Log
 	grace  time.Duration
 	digest string // of what was executed
 
@@ -48,7 +50,7 @@ func (p *Provider) launch(ctx context.Context) (*instance, error) {
 	}
 	seen := &sighting{path: path, err: err, file: readerAt(file), confined: o.Isolation != IsolationNone}
 	if path == "" {
-		seen.path = o.Path
+		seen.path = cmp.Or(o.Path, o.Name)
 	}
 	if err != nil {
 		return nil, seen.explainOpen()
@@ -61,7 +63,7 @@ func (p *Provider) launch(ctx context.Context) (*instance, error) {
 		recheck: make(chan struct{}, 1),
 	}
 	i.ctx, i.cancel = context.WithCancel(context.Background())
-	i.runner = &runner{command: p.command(path, file), lines: p.log.printed, tail: procgroup.Tail(stderrTail)}
+	i.runner = &runner{command: p.command(path, file), lines: p.log.Printed, tail: procgroup.Tail(stderrTail)}
 	i.client = plugin.NewClient(p.clientConfig(i.runner))
 
 	// The library's Start knows no context, but it ends when the process does.
@@ -141,8 +143,8 @@ func (p *Provider) clientConfig(r *runner) *plugin.ClientConfig {
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: socketRoot(o.RuntimeDir)},
 		Logger:           hclog.NewNullLogger(),
 		Stderr:           io.Discard,
-		SyncStdout:       lineWriter{p.log, "stdout"},
-		SyncStderr:       lineWriter{p.log, "stderr"},
+		SyncStdout:       lineWriter{p.log, providerlog.FromStdout},
+		SyncStderr:       lineWriter{p.log, providerlog.FromStderr},
 		GRPCDialOptions: []grpc.DialOption{
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(o.MaxMessageBytes), grpc.MaxCallSendMsgSize(o.MaxMessageBytes)),
 		},
@@ -151,12 +153,12 @@ func (p *Provider) clientConfig(r *runner) *plugin.ClientConfig {
 
 // lineWriter takes what go-plugin's own server sends of its redirected output.
 type lineWriter struct {
-	log    *pluginLog
+	log    *providerlog.Log
 	stream string
 }
 
 func (w lineWriter) Write(b []byte) (int, error) {
-	w.log.printed(w.stream, trimNewline(b))
+	w.log.Printed(w.stream, trimNewline(b))
 	return len(b), nil
 }
 
@@ -256,7 +258,7 @@ func (i *instance) drain(ctx context.Context, grace time.Duration) time.Duration
 	ctx, cancel := context.WithTimeout(ctx, grace/2)
 	defer cancel()
 	if _, err := i.Drain(ctx, &pb.DrainRequest{}); err != nil {
-		i.log.logger.Debug("plugin did not drain", "error", err)
+		i.log.Logger().Debug("plugin did not drain", "error", err)
 	}
 	return max(grace-time.Since(begin), 0)
 }
@@ -268,5 +270,5 @@ func (i *instance) stop(grace time.Duration) {
 	i.runner.stop(grace)
 	i.client.Kill()
 	i.owned.Wait()
-	i.log.flush()
+	i.log.Flush()
 }

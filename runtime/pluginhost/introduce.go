@@ -82,7 +82,7 @@ func (p *Provider) configure(ctx context.Context, i *instance) error {
 	for _, d := range answer.GetDiagnostics() {
 		text := p.located(d.GetPath()) + diagnostic(d)
 		if d.GetSeverity() != pb.Diagnostic_SEVERITY_ERROR {
-			p.log.logger.Warn("plugin remarks on its configuration", "remark", text)
+			p.opts.Logger.Warn("plugin remarks on its configuration", "remark", text)
 			continue
 		}
 		if len(faults) < maxDiagnostics {

@@ -137,6 +137,7 @@ func (c *call) log(l *pb.Log) {
 	if !json.Valid(data) {
 		data, _ = json.Marshal(cut(string(l.GetData()))) // a string always marshals
 	}
+	c.provider.log.CallEvent(c.request.Call.ID, l.GetLevel(), l.GetLogger(), data)
 	c.request.Host.Log(tool.LogRecord{Level: cut(l.GetLevel()), Logger: cut(l.GetLogger()), Data: data})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	pb "github.com/hermesd/hermesd/pluginsdk/pluginpb"
 	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/provider/providerlog"
 	"github.com/hermesd/hermesd/runtime/provider/supervisor"
 	"github.com/hermesd/hermesd/runtime/schema"
 	"github.com/hermesd/hermesd/runtime/tool"
@@ -21,7 +22,7 @@ type Provider struct {
 	opts       *Options
 	program    *program
 	cache      *cache
-	log        *pluginLog
+	log        *providerlog.Log
 	schemas    *schema.Cache
 	keys       *keySpace
 	supervisor *supervisor.Supervisor[*instance]
@@ -50,8 +51,10 @@ func New(opts *Options) (*Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("plugin host: %w", err)
 	}
+	log := providerlog.New(o.Logger)
+	o.Logger = log.Logger()
 	p := &Provider{
-		opts: o, program: &program{path: o.Path, pinned: o.SHA256, find: o.Installed, trust: o.Trust}, cache: newCache(o), log: &pluginLog{logger: o.Logger},
+		opts: o, program: &program{path: o.Path, pinned: o.SHA256, find: o.Installed, trust: o.Trust}, cache: newCache(o), log: log,
 		schemas: schema.NewCache(&schema.Options{Logger: o.Logger}), keys: &keySpace{dir: keySpaceDir(o.StateDir)},
 	}
 	p.offer.Store(&provider.Offer{})
@@ -108,6 +111,9 @@ func (p *Provider) Offer() *provider.Offer {
 	offer.Status = p.supervisor.Status()
 	return &offer
 }
+
+// Log is what the plugin says, and what is said about it.
+func (p *Provider) Log() *providerlog.Log { return p.log }
 
 // Warm implements provider.Warmer.
 func (p *Provider) Warm() { p.supervisor.Wake() }

@@ -146,7 +146,7 @@ func (w *watchEvents) listen() error {
 		case *pb.WatchResponse_HostRequest:
 			w.requests.answer(w.i.ctx, e.HostRequest, nil)
 		case *pb.WatchResponse_Log:
-			w.p.log.event(e.Log.GetLevel(), e.Log.GetLogger(), e.Log.GetData())
+			w.p.log.Event(e.Log.GetLevel(), e.Log.GetLogger(), e.Log.GetData())
 		}
 	}
 }

@@ -1,0 +1,165 @@
+package providerlog
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAFloodOfLogLinesEndsInACount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b bytes.Buffer
+		log := New(slog.New(slog.NewTextHandler(&b, nil)))
+		for range 5000 {
+			log.Printed("stderr", []byte("line"))
+		}
+		if n := strings.Count(b.String(), "msg=line"); n != perWindow {
+			t.Errorf("%d lines", n)
+		}
+		time.Sleep(window)
+		log.Printed("stderr", []byte("line"))
+		for range 200 {
+			log.Printed("stderr", []byte("line"))
+		}
+		log.Flush()
+		for _, want := range []string{"lines=4900", "lines=101"} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("no %s", want)
+			}
+		}
+	})
+}
+
+func TestALogLineKeepsItsLevelAndCannotPoseAsTheHost(t *testing.T) {
+	tests := map[string]struct{ line, want string }{
+		"plain text":             {"hello", `level=INFO msg=hello plugin.stream=stderr`},
+		"hclog":                  {`{"@level":"warn","@message":"m","@module":"x","@timestamp":"t","provider":"forged","n":3}`, `level=WARN msg=m plugin.module=x plugin.n=3 plugin.provider=forged plugin.stream=stderr`},
+		"other JSON":             {`{"level":"error"}`, `level=INFO msg="{\"level\":\"error\"}" plugin.stream=stderr`},
+		"broken JSON":            {`{"@level":"error"`, `level=INFO msg="{\"@level\":\"error\"" plugin.stream=stderr`},
+		"a line of many letters": {strings.Repeat("x", 5000), `level=INFO msg=` + strings.Repeat("x", maxText) + `… plugin.stream=stderr`},
+		"no UTF-8":               {"a\xffb", "level=INFO msg=\"a\uFFFDb\" plugin.stream=stderr"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var b bytes.Buffer
+			noTime := func(_ []string, a slog.Attr) slog.Attr {
+				if a.Key == slog.TimeKey {
+					return slog.Attr{}
+				}
+				return a
+			}
+			log := New(slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{ReplaceAttr: noTime})))
+			log.Printed("stderr", []byte(tt.line))
+			if diff := cmp.Diff(tt.want+"\n", b.String()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTheLastLinesAreKeptWithinTheirBounds(t *testing.T) {
+	tests := map[string]struct {
+		text  string
+		lines int // said
+		kept  int
+	}{
+		"a few":       {"x", 7, 7},
+		"many":        {"x", keepLines + 70, keepLines},
+		"big":         {strings.Repeat("x", maxText), keepBytes/maxText + 7, keepBytes / maxText},
+		"none at all": {"", 0, 0},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			log := New(slog.New(slog.DiscardHandler))
+			for range tt.lines {
+				log.keep(slog.LevelInfo, FromStderr, tt.text, nil)
+			}
+			all, _ := log.After(0)
+			if len(all) != tt.kept {
+				t.Fatalf("%d lines are kept, want %d", len(all), tt.kept)
+			}
+			if tt.kept == 0 {
+				return
+			}
+			if last := all[len(all)-1].Number; last != uint64(tt.lines) || log.Last() != last || all[0].Number != last-uint64(tt.kept)+1 {
+				t.Errorf("numbers %d to %d", all[0].Number, last)
+			}
+			if diff := cmp.Diff(all[len(all)-2:], log.Tail(2)); diff != "" {
+				t.Errorf("(-all +tail):\n%s", diff)
+			}
+			some, _ := log.After(log.Last() - 1)
+			if diff := cmp.Diff(log.Tail(1), some); diff != "" {
+				t.Errorf("(-tail +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAReaderIsToldOfTheNextLine(t *testing.T) {
+	log := New(slog.New(slog.DiscardHandler))
+	log.Printed(FromStderr, []byte("first"))
+	lines, more := log.After(log.Last())
+	if len(lines) != 0 {
+		t.Errorf("there is %v already", lines)
+	}
+	select {
+	case <-more:
+		t.Fatal("told before there is one")
+	default:
+	}
+	log.Event("error", "db", []byte(`"second"`))
+	<-more
+	if lines, _ = log.After(1); len(lines) != 1 || lines[0].Text != "second" || lines[0].Level != slog.LevelError {
+		t.Errorf("got %+v", lines)
+	}
+}
+
+func TestWhatTheHostSaysIsKeptBesideTheProvidersWords(t *testing.T) {
+	var b bytes.Buffer
+	log := New(slog.New(slog.NewTextHandler(&b, nil)).With("provider", "p"))
+	host := log.Logger().With("attempt", 2).WithGroup("exit")
+	host.Debug("left out")
+	host.Warn("it died", "provider", "p", "signal", "SIGKILL")
+	log.CallEvent("call-1", "warning", "db", []byte(`{"slow":true}`))
+	log.Printed(FromStdout, []byte(`{"@level":"error","@message":"it died","from":"hermesd"}`))
+	type view struct {
+		From, Text string
+		Level      slog.Level
+		Fields     []Field
+	}
+	var got []view
+	for _, l := range log.Tail(10) {
+		got = append(got, view{l.From, l.Text, l.Level, l.Fields})
+	}
+	want := []view{
+		{FromHost, "it died", slog.LevelWarn, []Field{{"attempt", "2"}, {"exit.signal", "SIGKILL"}}},
+		{FromProtocol, `{"slow":true}`, slog.LevelWarn, []Field{{"logger", "db"}, {"call", "call-1"}}},
+		{FromStdout, "it died", slog.LevelError, []Field{{"from", "hermesd"}}}, // it cannot pose as the host
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if strings.Contains(b.String(), "slow") || !strings.Contains(b.String(), "SIGKILL") {
+		t.Errorf("the daemon's log: %s", b.String())
+	}
+}
+
+func FuzzPrinted(f *testing.F) {
+	f.Add([]byte(`{"@level":"warn","@message":"m","k":[1]}`))
+	f.Add([]byte("plain \xff text"))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		log := New(slog.New(slog.DiscardHandler))
+		log.Printed(FromStderr, line)
+		for _, l := range log.Tail(1) {
+			if l.From != FromStderr || len(l.Text) > maxText+3*len(line) || !utf8.ValidString(l.Text) || len(l.Fields) > maxFields {
+				t.Errorf("%+v", l)
+			}
+		}
+	})
+}
