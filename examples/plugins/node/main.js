@@ -16,8 +16,8 @@ const loader = require('@grpc/proto-loader');
 const { faults } = require('./schema.js');
 const { tools, configSchema, configure } = require('./tools.js');
 
-// A program outside this repository keeps a copy of the proto file beside it.
-const PROTO = process.env.HERMES_PLUGIN_PROTO ?? path.join(__dirname, '../../../pluginsdk/pluginpb/plugin.proto');
+// The copy beside this program of pluginsdk/pluginpb/plugin.proto: under isolation a plugin reads its own folder only.
+const PROTO = path.join(__dirname, 'plugin.proto');
 
 // 1. The cookie says that a host started this program; a person is told what it is.
 if (process.env.HERMESD_PLUGIN !== 'hermes.plugin.v1') {
