@@ -77,11 +77,18 @@ func (s *scope) digest(key string, value *string) {
 }
 
 func (p *Plugin) check(s *scope) {
-	s.exactlyOne("path", "command")
+	if s.written("path") || s.written("command") {
+		s.exactlyOne("path", "command")
+	}
 	if s.written("path") && p.Path == "" {
 		s.errorf("path", "Invalid value for path", "path must not be empty.")
 	}
-	s.needs("path", "args")
+	if s.written("command") && s.written("args") {
+		s.errorf("args", "args beside command", "command holds the arguments, too. args is for path, or for an installed plugin.")
+	}
+	if p.Installed() && s.written("sha256") {
+		s.errorf("sha256", "sha256 without path", "The store checks an installed plugin's digest; `hermesd plugin pin` keeps its release.")
+	}
 	s.command("command", p.Command)
 	s.digest("sha256", &p.SHA256)
 	s.variables(p.Env, p.PassEnv)

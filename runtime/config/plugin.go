@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Plugin is one plugin process. Exactly one of path and command says what to start.
+// Plugin is one plugin process. At most one of path and command says what to start; without them it is the plugin that
+// `hermesd plugin install` put under the block's label.
 type Plugin struct {
 	// Name is the block's label; state, lock entry and source label go by it.
 	Name string `label:"1-32"`
@@ -14,7 +15,7 @@ type Plugin struct {
 	// Command is the program and its arguments, for plugins that need an interpreter. A program without a slash is looked up
 	// in PATH.
 	Command []string `key:"command"`
-	// Args are the arguments of path.
+	// Args are the arguments of path, or of the installed plugin.
 	Args []string `key:"args"`
 	// Env are environment variables of the process, besides PATH, HOME, LANG and TZ.
 	Env map[string]string `key:"env"`
@@ -67,7 +68,10 @@ type Plugin struct {
 	Pos Position
 }
 
-// Argv is the program and its arguments.
+// Installed reports whether the plugin store says what to start.
+func (p *Plugin) Installed() bool { return p.Path == "" && len(p.Command) == 0 }
+
+// Argv is the program and its arguments; the program is "" for an installed plugin.
 func (p *Plugin) Argv() []string {
 	if len(p.Command) > 0 {
 		return p.Command

@@ -52,7 +52,8 @@ type Daemon struct {
 	searcher  *searcher
 	catalog   *catalog.Catalog
 	providers []provider.Runner // those of the configuration
-	dev       developed         // those that are being written
+	trust     *trust
+	dev       developed // those that are being written
 	agents    *agents
 	policy    *Policy
 	peers     *peers
@@ -148,7 +149,8 @@ func (d *Daemon) open() error {
 	if d.searcher, err = d.newSearcher(); err != nil {
 		return err
 	}
-	if d.providers, err = newProviders(d.cfg, dirs, d.options.Version, d.logger, d.changed); err != nil {
+	d.trust = newTrust(d.cfg, d.logger)
+	if d.providers, err = newProviders(d.cfg, dirs, d.trust, d.options.Version, d.logger, d.changed); err != nil {
 		return err
 	}
 	d.catalog = catalog.New(&catalog.Options{Logger: d.logger, OnChange: d.newGeneration})
@@ -219,6 +221,7 @@ func (d *Daemon) runProviders(ctx context.Context) *errgroup.Group {
 	for _, p := range d.providers {
 		group.Go(func() error { return p.Run(ctx) })
 	}
+	d.trust.run(ctx, d.providers, &group)
 	d.searcher.run(ctx, &group)
 	d.changed() // providers that know their tools from an earlier run never say that they changed
 	group.Go(func() error {

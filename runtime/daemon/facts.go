@@ -5,6 +5,8 @@ import (
 
 	"github.com/hermesd/hermesd/runtime/frontend/admin"
 	"github.com/hermesd/hermesd/runtime/pluginhost"
+	"github.com/hermesd/hermesd/runtime/pluginhost/sandbox"
+	"github.com/hermesd/hermesd/runtime/pluginhost/store"
 	"github.com/hermesd/hermesd/runtime/provider"
 )
 
@@ -46,9 +48,23 @@ func (x facts) InspectProvider(name string) any {
 		if p.Identity().Name != name {
 			continue
 		}
-		if plugin, ok := p.(interface{ Inspect() pluginhost.Inspection }); ok {
-			return plugin.Inspect()
+		out := struct {
+			*pluginhost.Inspection
+			Layers []sandbox.Layer   `json:",omitempty"`
+			Trust  *store.Inspection `json:",omitempty"`
+		}{}
+		switch p := p.(type) {
+		case interface{ Inspect() pluginhost.Inspection }:
+			plugin := p.Inspect()
+			out.Inspection, out.Layers = &plugin, plugin.Layers
+		case interface{ Layers() []sandbox.Layer }:
+			out.Layers = p.Layers()
 		}
+		if k := x.d.trust.keepers[name]; k != nil {
+			trust := k.Inspect()
+			out.Trust = &trust
+		}
+		return out
 	}
 	return nil
 }

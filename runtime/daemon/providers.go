@@ -18,7 +18,7 @@ import (
 const startsPerCore = 2
 
 // newProviders makes every provider of a configuration, in its order; none is started.
-func newProviders(cfg *config.Config, dirs directories, version string, logger *slog.Logger, onChange func()) ([]provider.Runner, error) {
+func newProviders(cfg *config.Config, dirs directories, trust *trust, version string, logger *slog.Logger, onChange func()) ([]provider.Runner, error) {
 	starts := supervisor.NewGate(startsPerCore * goruntime.NumCPU())
 	var list []provider.Runner
 	for i := range cfg.Plugins {
@@ -36,7 +36,8 @@ func newProviders(cfg *config.Config, dirs directories, version string, logger *
 			MTLS: &block.MTLS, MaxMessageBytes: int(block.MaxMessageBytes), Grant: block.Grant,
 			StateDir: filepath.Join(dirs.state, "plugins", block.Name), RuntimeDir: dirs.runtime, CacheDir: dirs.cache,
 			Prefix: block.Prefix.Text, Override: block.Override, Defer: block.Defer,
-			SHA256: block.SHA256, Isolation: block.Isolation,
+			SHA256: block.SHA256, Installed: trust.installation(block), Isolation: block.Isolation,
+			Trust:   trust.keeper(block.Name, "plugin", block.Trust == "builtin"),
 			Sandbox: sandboxFor(cfg, dirs, block.AllowRead, block.AllowWrite, block.MaxMemory),
 			Starts:  starts, Logger: logger.With("provider", block.Name), OnChange: onChange,
 		})
@@ -54,6 +55,7 @@ func newProviders(cfg *config.Config, dirs directories, version string, logger *
 		if err != nil {
 			return nil, fmt.Errorf("%s: mcp_server %q: %w", block.Pos, block.Name, err)
 		}
+		o.Trust = trust.keeper(block.Name, "mcp", false)
 		o.CacheDir, o.Starts, o.Logger, o.OnChange = dirs.cache, starts, logger.With("provider", block.Name), onChange
 		p, err := mcpclient.New(o)
 		if err != nil {

@@ -1,9 +1,8 @@
 package pluginhost
 
 import (
-	"fmt"
-
 	"github.com/hermesd/hermesd/internal/procgroup"
+	"github.com/hermesd/hermesd/runtime/pluginhost/sandbox"
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
@@ -36,11 +35,7 @@ type Inspection struct {
 }
 
 // Layer is one measure that keeps a plugin apart.
-type Layer struct {
-	Name    string
-	Applied bool
-	Detail  string // how, or why not
-}
+type Layer = sandbox.Layer
 
 // layers are the measures that were taken for a process.
 type layers []Layer
@@ -72,34 +67,17 @@ func (p *Provider) Inspect() Inspection {
 
 // layersOf tells what holds for a started process.
 func (o *Options) layersOf(process *procgroup.Process) *layers {
-	contained := process.Containment()
-	l := layers{
-		{"clean environment", true, "PATH, HOME, LANG, TZ, env and pass_env"},
-		{"no standard input", true, ""},
-		{"process group", true, "ends with its leader"},
-		{"containment of descendants", contained != procgroup.ContainedByGroup, string(contained)},
-		{"executes what was hashed", executable != "", "open descriptor"},
-		{"certificates on the connection", o.mtls(), ""},
-		{"socket folder", true, "mode 0700"},
-	}
+	executes := Layer{Name: "executes what was hashed", Applied: executable != "", Detail: "open descriptor"}
 	if executable == "" {
-		l[4].Detail = "this system cannot execute an open descriptor: the path is executed"
+		executes.Detail = "this system cannot execute an open descriptor: the path is executed"
 	}
+	certificates := Layer{Name: "certificates on the connection", Applied: o.mtls()}
 	if !o.mtls() {
-		l[5].Detail = "mtls = false"
+		certificates.Detail = "mtls = false"
 	}
-	if o.Isolation == IsolationNone {
-		l[3].Detail = fmt.Sprintf("isolation = %q", o.Isolation)
-	}
-	for _, layer := range process.Layers() {
-		l = append(l, Layer(layer))
-	}
-	if o.Isolation == IsolationStrict {
-		network := Layer{"no network", !process.Networked(), "a network namespace of its own"}
-		if process.Networked() {
-			network.Detail = "this machine allows hermesd no network namespace"
-		}
-		l = append(l, network)
-	}
+	l := append(layers(sandbox.Layers(process, o.Isolation)),
+		Layer{Name: "no standard input", Applied: true}, executes, certificates,
+		Layer{Name: "socket folder", Applied: true, Detail: "mode 0700"},
+	)
 	return &l
 }

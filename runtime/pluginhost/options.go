@@ -43,10 +43,12 @@ const maxName = 32
 
 // Options say what to run and how. Name and Path are required.
 type Options struct {
-	Name string            // the label of the operator's block
-	Path string            // the binary; a name without a slash is looked up in PATH at every start
-	Args []string          // its arguments
-	Env  map[string]string // variables of the process besides PATH, HOME, LANG and TZ
+	Name string // the label of the operator's block
+	Path string // the binary; a name without a slash is looked up in PATH at every start
+	// Installed finds the binary and the digest that it must have, at every start, in place of Path and SHA256.
+	Installed func() (path, sha256 string, err error)
+	Args      []string          // its arguments
+	Env       map[string]string // variables of the process besides PATH, HOME, LANG and TZ
 	// PassEnv names variables of the daemon's environment that the process may see.
 	PassEnv []string
 	// Config is the operator's config block, a JSON object; nil if there is none.
@@ -83,6 +85,8 @@ type Options struct {
 	Defer    *bool
 	// SHA256 pins the binary, in hexadecimal; another does not start.
 	SHA256 string
+	// Trust decides whether a binary may start and which definitions may be used; nil trusts all.
+	Trust Trust
 	// Isolation is "none", "default" or "strict"; "" is default. [Provider.Inspect] says what of it the machine allowed.
 	Isolation string
 	// Sandbox is what isolation closes and opens besides; its level, program, configuration and folders are filled in.
@@ -121,7 +125,7 @@ func (o *Options) validate() error {
 	switch {
 	case !tool.ValidName(o.Name) || len(o.Name) > maxName:
 		return fmt.Errorf("name %q: want 1 to %d characters of A-Z a-z 0-9 _ -", o.Name, maxName)
-	case o.Path == "":
+	case o.Path == "" && o.Installed == nil:
 		return errors.New("no path: say which binary to start")
 	case o.StateDir == "":
 		return errors.New("no state folder")

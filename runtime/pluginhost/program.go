@@ -20,6 +20,8 @@ import (
 type program struct {
 	path   string // as the operator wrote it
 	pinned string // the wanted digest; "" if any
+	find   func() (path, pinned string, err error)
+	trust  Trust
 
 	mu     sync.Mutex
 	known  fileID // of the file that digest belongs to
@@ -29,7 +31,8 @@ type program struct {
 // open opens the file and returns it with its path and digest. The digest is computed again only when the file's identity
 // changed.
 func (p *program) open() (f *os.File, path, digest string, err error) {
-	if path, err = p.lookUp(); err != nil {
+	path, pinned, err := p.lookUp()
+	if err != nil {
 		return nil, "", "", err
 	}
 	if f, err = os.Open(path); err != nil {
@@ -39,23 +42,37 @@ func (p *program) open() (f *os.File, path, digest string, err error) {
 		f.Close() //nolint:errcheck // only read
 		return nil, path, "", err
 	}
-	if p.pinned != "" && !strings.EqualFold(p.pinned, digest) {
+	if err := p.admit(path, digest, pinned); err != nil {
 		f.Close() //nolint:errcheck // only read
-		return nil, path, digest, supervisor.Permanent{Err: fmt.Errorf(
-			"%s has the SHA-256 digest %s, the configuration pins %s: put the right binary there or change sha256", path, digest, p.pinned)}
+		return nil, path, digest, supervisor.Permanent{Err: err}
 	}
 	return f, path, digest, nil
 }
 
-func (p *program) lookUp() (string, error) {
+// admit decides whether a binary may be started. A pin is the operator's own word, and so is an installation.
+func (p *program) admit(path, digest, pinned string) error {
+	switch {
+	case pinned == "" && p.trust != nil:
+		return p.trust.Binary(digest)
+	case pinned == "" || strings.EqualFold(pinned, digest):
+		return nil
+	case p.find != nil:
+		return fmt.Errorf("%s has the SHA-256 digest %s, %s was installed: it was changed since; install it again", path, digest, pinned)
+	}
+	return fmt.Errorf("%s has the SHA-256 digest %s, the configuration pins %s: put the right binary there or change sha256", path, digest, pinned)
+}
+
+func (p *program) lookUp() (path, pinned string, err error) {
+	if p.find != nil {
+		return p.find()
+	}
 	if strings.ContainsRune(p.path, filepath.Separator) {
-		return p.path, nil
+		return p.path, p.pinned, nil
 	}
-	path, err := exec.LookPath(p.path)
-	if err != nil {
-		return "", &fs.PathError{Op: "find in PATH", Path: p.path, Err: fs.ErrNotExist}
+	if path, err = exec.LookPath(p.path); err != nil {
+		return "", "", &fs.PathError{Op: "find in PATH", Path: p.path, Err: fs.ErrNotExist}
 	}
-	return path, nil
+	return path, p.pinned, nil
 }
 
 func (p *program) digestOf(f *os.File) (string, error) {

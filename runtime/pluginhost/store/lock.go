@@ -12,8 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
-
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
@@ -250,14 +248,11 @@ func (l *Lock) Run(ctx context.Context) error {
 	if err := os.MkdirAll(l.dir, 0o700); err != nil {
 		return fmt.Errorf("lock file: %w", err)
 	}
-	watcher, err := fsnotify.NewWatcher()
-	if err == nil {
-		defer watcher.Close() //nolint:errcheck // it is not used any more
-		err = watcher.Add(l.dir)
-	}
+	watcher, err := watch(l.dir)
 	if err != nil {
-		return fmt.Errorf("lock file: watching %s: %w", l.dir, err)
+		return fmt.Errorf("lock file: %w", err)
 	}
+	defer watcher.Close() //nolint:errcheck // it is not used any more
 	l.reload()
 	for {
 		select {
