@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -13,7 +11,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/hermesd/hermesd/runtime/disclosure"
 	"github.com/hermesd/hermesd/runtime/tool"
@@ -22,8 +19,6 @@ import (
 const (
 	// DefaultMaxBody bounds one request body.
 	DefaultMaxBody = 4 << 20
-	// bodyTimeout is how long a client may take to send a request body.
-	bodyTimeout = 30 * time.Second
 	// maxToken bounds the Authorization header's token, in bytes.
 	maxToken = 4096
 )
@@ -44,10 +39,12 @@ type GateOptions struct {
 }
 
 // Gate lets a request through to a front end when it comes from where it says (no DNS rebinding, no foreign web page) and
-// from an agent that is known. What passes carries its agent, see [AgentOf], and a bounded body with a deadline.
+// from an agent that is known. What passes carries its agent, see [AgentOf], and a body that is bounded, alone and together
+// with those of all other requests.
 type Gate struct {
 	agents  Agents
 	options GateOptions
+	room    *room
 }
 
 // NewGate makes a gate.
@@ -60,6 +57,7 @@ func NewGate(agents Agents, opts *GateOptions) *Gate {
 	if g.options.Logger == nil {
 		g.options.Logger = slog.New(slog.DiscardHandler)
 	}
+	g.room = newRoom(g.options.MaxBody)
 	return g
 }
 
@@ -79,6 +77,13 @@ func (g *Gate) Handler(next http.Handler) http.Handler {
 			g.refuse(w, r, http.StatusUnauthorized, tool.AsError(err))
 			return
 		}
+		leave, err := g.room.take(r)
+		if err != nil {
+			w.Header().Set("Retry-After", "1")
+			g.refuse(w, r, http.StatusServiceUnavailable, tool.AsError(err))
+			return
+		}
+		defer leave()
 		next.ServeHTTP(w, r.WithContext(WithAgent(r.Context(), agent)))
 	}))
 }
@@ -102,8 +107,13 @@ func (g *Gate) Public(next http.Handler) http.Handler {
 				return
 			}
 		}
+		if r.ContentLength > g.options.MaxBody {
+			g.refuse(w, r, http.StatusRequestEntityTooLarge, tool.Errorf(tool.BadRequest,
+				"the request body has %d bytes, and %d are the limit (listen { max_request_bytes })", r.ContentLength, g.options.MaxBody))
+			return
+		}
 		if r.Body != nil && r.Body != http.NoBody {
-			r.Body = newBody(w, r.Body, g.options.MaxBody)
+			r.Body = http.MaxBytesReader(w, r.Body, g.options.MaxBody)
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -198,31 +208,6 @@ func WriteError(w http.ResponseWriter, status int, e *tool.Error) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
 	w.Write(append(raw, '\n')) // a client that does not take its answer has gone
-}
-
-// body bounds what is read of a request, and for how long. The deadline ends with the body, so that it never touches an
-// answer that streams.
-type body struct {
-	io.ReadCloser
-	controller *http.ResponseController
-}
-
-func newBody(w http.ResponseWriter, r io.ReadCloser, limit int64) io.ReadCloser {
-	c := http.NewResponseController(w)
-	if c.SetReadDeadline(time.Now().Add(bodyTimeout)) != nil { // a test's recorder has no deadlines
-		return http.MaxBytesReader(w, r, limit)
-	}
-	return &body{http.MaxBytesReader(w, r, limit), c}
-}
-
-func (b *body) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err != nil {
-		if clearErr := b.controller.SetReadDeadline(time.Time{}); clearErr != nil && errors.Is(err, io.EOF) {
-			return n, clearErr
-		}
-	}
-	return n, err
 }
 
 // hostname cuts the port and the brackets off a Host header.
