@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hermesd/hermesd/internal/procgroup"
 	"github.com/hermesd/hermesd/runtime/config"
 	"github.com/hermesd/hermesd/runtime/daemon"
 )
@@ -39,6 +40,10 @@ func (c *cli) serve(ctx context.Context) error {
 	d, err := daemon.New(&daemon.Options{Config: cfg, Version: version, Service: config.ProcessEnvironment().Service, Logger: logger})
 	if err != nil {
 		return err
+	}
+	// A tool's command must not get out of sight by losing its parent: it could answer its own approval.
+	if err := procgroup.Adopt(ctx); err != nil {
+		logger.Warn("programs that detach themselves from their provider cannot be told from others", "error", err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()

@@ -23,7 +23,12 @@ const patience = 60 * time.Second
 // bin is the folder with hermesd and, below plugins/, the plugins: built once for the package.
 var bin string
 
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == probeArg {
+		os.Exit(probe(os.Args[2:]))
+	}
+	os.Exit(runTests(m))
+}
 
 func runTests(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "hermesd-integration-")

@@ -22,6 +22,7 @@ import (
 type overseen struct {
 	*running
 	folder string // in which the terminal's commands run
+	socket string // the daemon's
 }
 
 // token is an agent's bearer token in these tests.
@@ -32,8 +33,19 @@ func agentBlock(name, more string) string {
 	return fmt.Sprintf("agent %q {\n  token_sha256 = %q\n%s\n}\n", name, hex.EncodeToString(sum[:]), more)
 }
 
-func terminalBlock(folder string) string {
-	return fmt.Sprintf("plugin \"terminal\" {\n  path  = %q\n  trust = \"builtin\"\n  config {\n    root = %q\n  }\n}\n", plugin("terminal"), folder)
+func terminalBlock(folder, socket string) string {
+	return fmt.Sprintf(`
+plugin "terminal" {
+  path      = %q
+  trust     = "builtin"
+  isolation = "none" // what keeps commands from the daemon must hold by itself
+  env       = { HERMESD_SOCKET = %q }
+  config {
+    root     = %q
+    env_pass = ["HERMESD_SOCKET"]
+  }
+}
+`, plugin("terminal"), socket, folder)
 }
 
 // noGuard lets an agent fail as often as a test wants it to.
@@ -48,7 +60,9 @@ func oversee(t *testing.T, blocks string) *overseen {
 	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	d := start(t, terminalBlock(folder)+fmt.Sprintf(`
+	socket := filepath.Join(t.TempDir(), "admin.sock")
+	blocks += fmt.Sprintf("listen {\n  http  = \"127.0.0.1:0\"\n  admin = %q\n}\n", socket)
+	d := start(t, terminalBlock(folder, socket)+fmt.Sprintf(`
 plugin "hello" {
   path = %q
 }
@@ -73,7 +87,7 @@ rule "ask first" {
 		agentBlock("desk", noGuard)+agentBlock("narrow", "  toolsets = [\"plugin:hello\"]\n"+noGuard)+
 		agentBlock("slow", "  guard {\n    calls_per_minute = 1\n  }")+agentBlock("loops", "  guard {\n    same_call_warn  = 1\n    same_call_block = 1\n  }")+blocks)
 	ready(t, d, "greet", "terminal")
-	return &overseen{d, folder}
+	return &overseen{d, folder, socket}
 }
 
 // ran lists the calls that really ran: each leaves a file.

@@ -5,10 +5,12 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/hermesd/hermesd/internal/procgroup"
 )
@@ -95,5 +97,56 @@ func TestASocketIsFoundAtADescendant(t *testing.T) {
 	defer p.Stop(0)
 	if !procgroup.HoldsSocket(inode) {
 		t.Error("a descendant's socket is not found")
+	}
+}
+
+// adoptEnv makes the test binary a process that adopts orphans; TestMain starts it.
+const adoptEnv = "HERMESD_TEST_ADOPT"
+
+func TestAnOrphanThatEscapedIsAdoptedAndReaped(t *testing.T) {
+	if os.Getenv(adoptEnv) == "" {
+		cmd := exec.Command(os.Args[0], "-test.run", t.Name(), "-test.v")
+		cmd.Env = append(os.Environ(), adoptEnv+"=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
+	if err := procgroup.Adopt(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// No shim: the orphan leaves the group and its parent.
+	p, err := procgroup.Start(&procgroup.Command{Path: "/bin/sh", Args: []string{"-c", "setsid sh -c 'echo $$; exec sleep 1000' & read x; exit 0"}, Env: os.Environ(), WantStdin: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(p.Stdout()).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	orphan, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Stdin().Write([]byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+	if <-p.Done(); p.ExitState().Code != 0 {
+		t.Errorf("the program's own status was lost: %v", p.ExitState())
+	}
+	if !below(t, orphan) {
+		t.Error("it is not known")
+	}
+	if err := syscall.Kill(orphan, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.After(10 * time.Second)
+	for syscall.Kill(orphan, 0) == nil { // a zombie can still be signalled
+		select {
+		case <-deadline:
+			t.Fatal("it was not reaped")
+		default:
+			runtime.Gosched()
+		}
 	}
 }

@@ -76,10 +76,10 @@ func (p *Process) launchDirect(cmd *Command, ends *pipes) error {
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: cmd.networkFlag()},
 	}
 	argv := append([]string{cmp.Or(cmd.Name, cmd.Path)}, cmd.Args...)
-	leader, err := os.StartProcess(cmd.Path, argv, attr)
+	leader, err := startLeader(cmd.Path, argv, attr)
 	if refused(err) && attr.Sys.Cloneflags != 0 {
 		attr.Sys.Cloneflags = 0
-		leader, err = os.StartProcess(cmd.Path, argv, attr)
+		leader, err = startLeader(cmd.Path, argv, attr)
 	}
 	if err != nil {
 		return fmt.Errorf("start program: %w", err)
@@ -159,7 +159,7 @@ func (p *Process) launchUnder(shim string, cmd *Command, ends *pipes) error {
 	p.networked = attr.Sys.Cloneflags&syscall.CLONE_NEWNET == 0
 	if err := p.awaitProgram(); err != nil {
 		syscall.Kill(leader.Pid, syscall.SIGKILL) //nolint:errcheck // it may be gone, and is reaped below
-		leader.Wait()                             //nolint:errcheck // reaped only for its own sake
+		waitLeader(leader)                        //nolint:errcheck // reaped only for its own sake
 		reports.Close()                           //nolint:errcheck // read to its end
 		return fmt.Errorf("start program: %w", err)
 	}
@@ -184,7 +184,7 @@ func execShim(shim string, line *shimLine, attr *os.ProcAttr) (*os.Process, erro
 	if err != nil {
 		return nil, err
 	}
-	return os.StartProcess(shim, argv, attr)
+	return startLeader(shim, argv, attr)
 }
 
 // awaitProgram reads the shim's first reports and finds the program's process id as this side sees it.
@@ -239,7 +239,7 @@ func (p *Process) watch() {
 	p.mu.Lock()
 	p.reaped = true
 	p.mu.Unlock()
-	state, err := p.leader.Wait()
+	state, err := waitLeader(p.leader)
 	exit := Exit{Code: -1}
 	if err == nil {
 		exit = exitOf(state.Sys().(syscall.WaitStatus))

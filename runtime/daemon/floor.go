@@ -32,6 +32,7 @@ func newFloor(cfg *config.Config) *floor.Floor {
 			opts.Secrets = append(opts.Secrets, absolute(file))
 		}
 	}
+	opts.Secrets = append(opts.Secrets, absolute(cfg.Listen.Admin))
 	if dir := os.Getenv("CREDENTIALS_DIRECTORY"); dir != "" {
 		opts.Secrets = append(opts.Secrets, dir)
 	}
