@@ -95,9 +95,9 @@ func TestDocsByHandAreAPageOfMarkdown(t *testing.T) {
 		t.Fatalf("exit = %d", code)
 	}
 	for _, want := range []string{
-		"# hand 1.0.0\n", "asks for: `ask_human`", "## Configuration\n", "| `greeting` | string | no | Default `\"Hello\"`. |",
+		"# hand 1.0.0\n", "asks for: `ask_human`", "## Configuration\n", "| `greeting` | string | no | Default `\"Hello\"` |",
 		"## greet\n\nGreet somebody.\n\nToolset `people`, read-only, not open-world.\n",
-		"| `name` | string | yes | who |", "No parameters.", "```json\n{\"name\":\"Ada\"}\n```",
+		"| `name` | string | yes | who |", "| `style` | string | no | formal \\| friendly. One of `a`, `b` |", "No parameters.", "```json\n{\"name\":\"Ada\"}\n```",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)

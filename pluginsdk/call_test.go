@@ -58,6 +58,7 @@ func TestArgumentsAreCheckedAndCompletedBeforeTheHandlerRuns(t *testing.T) {
 		"an unknown argument further in": {`{"city":"Rome","in":{"m":1}}`, "", "/in", "m"},
 		"a time that is none":            {`{"city":"Rome","in":{},"when":"noon"}`, "", "", "noon"},
 		"a list instead of an object":    {`[1]`, "", "", "object"},
+		"a number that no type holds":    {`{"city":"Rome","in":{},"days":1e400}`, "", "", "the number 1e400 is out of range"},
 		"null":                           {`null`, "", "", "must be a JSON object"},
 		"no JSON":                        {`{"city":`, "", "", "cannot be read"},
 		"two objects":                    {`{"city":"Rome","in":{}}{}`, "", "", "cannot be read"},

@@ -151,12 +151,19 @@ func parameterTable(b *strings.Builder, raw json.RawMessage) error {
 	b.WriteString("\n| Name | Type | Required | Meaning |\n| --- | --- | --- | --- |\n")
 	for _, name := range propertyNames(raw) {
 		p := s.root.Properties[name]
-		meaning := p.Description
+		var meaning []string
+		if p.Description != "" {
+			meaning = append(meaning, strings.TrimSuffix(p.Description, "."))
+		}
 		if p.Enum != nil {
-			meaning += fmt.Sprintf(" One of %v.", p.Enum)
+			values := make([]string, len(p.Enum))
+			for i, v := range p.Enum {
+				values[i] = fmt.Sprintf("`%v`", v)
+			}
+			meaning = append(meaning, "One of "+strings.Join(values, ", "))
 		}
 		if p.Default != nil {
-			meaning += fmt.Sprintf(" Default `%s`.", p.Default)
+			meaning = append(meaning, fmt.Sprintf("Default `%s`", p.Default))
 		}
 		needed := "no"
 		if slices.Contains(s.root.Required, name) {
@@ -166,9 +173,14 @@ func parameterTable(b *strings.Builder, raw json.RawMessage) error {
 		if kind == "" {
 			kind = strings.Join(p.Types, " or ")
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", name, kind, needed, strings.Join(strings.Fields(meaning), " "))
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", name, kind, needed, tableCell(strings.Join(meaning, ". ")))
 	}
 	return nil
+}
+
+// tableCell makes a text fit into a Markdown table: on one line, and without a bar that would end the cell.
+func tableCell(text string) string {
+	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", `\|`)
 }
 
 // propertyNames returns the names of an object schema's properties in the order in which they are written.

@@ -49,7 +49,8 @@ func handPlugin() *pluginsdk.Plugin {
 		Greeting string `json:"greeting,omitempty" default:"Hello"`
 	}
 	type who struct {
-		Name string `json:"name" jsonschema:"who"`
+		Name  string `json:"name" jsonschema:"who"`
+		Style string `json:"style,omitempty" jsonschema:"formal | friendly." enum:"a,b"`
 	}
 	var greeting string
 	return &pluginsdk.Plugin{
@@ -60,7 +61,7 @@ func handPlugin() *pluginsdk.Plugin {
 				pluginsdk.Logger(ctx).Info("greeting")
 				pluginsdk.Progress(ctx, 1, 2, "half")
 				return greeting + " " + in.Name, nil
-			}, &pluginsdk.ToolOptions{Toolset: "people", ReadOnly: true, OpenWorld: new(false), Examples: []any{who{"Ada"}}}),
+			}, &pluginsdk.ToolOptions{Toolset: "people", ReadOnly: true, OpenWorld: new(false), Examples: []any{who{Name: "Ada"}}}),
 			pluginsdk.NewTool("whoami", "Who calls.", func(ctx context.Context, _ struct{}) (string, error) {
 				return pluginsdk.CurrentCall(ctx).Agent, nil
 			}, nil),

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -132,7 +133,7 @@ func (s *schema) validate(raw json.RawMessage) error {
 	var value map[string]any
 	var wrong *json.UnmarshalTypeError
 	switch err := json.Unmarshal(raw, &value); {
-	case errors.As(err, &wrong) && wrong.Field == "":
+	case errors.As(err, &wrong) && wrong.Type.Kind() == reflect.Map:
 		return InvalidArgument("", "the arguments must be a JSON object, not a JSON %s", wrong.Value)
 	case err != nil:
 		return invalidJSON(err)
@@ -174,6 +175,9 @@ func (s *schema) decode(raw json.RawMessage, v any, typed bool) error {
 func invalidJSON(err error) *Error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
+		if wrong.Type.Kind() == reflect.Float64 { // the only thing that does not fit into an any
+			return InvalidArgument("", "the %s is out of range", wrong.Value)
+		}
 		pointer := ""
 		if wrong.Field != "" {
 			pointer = "/" + strings.ReplaceAll(wrong.Field, ".", "/")
