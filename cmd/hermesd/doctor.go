@@ -138,7 +138,12 @@ func examinePrograms(cfg *config.Config) []finding {
 	}
 	for i := range cfg.Plugins {
 		if p := &cfg.Plugins[i]; p.Enabled {
-			look("plugin", p.Name, p.Pos.String(), p.Argv()[0])
+			argv, err := argvOf(cfg, p)
+			if err != nil {
+				list = append(list, finding{"programs", problem, fmt.Sprintf("plugin %q (%s): %v", p.Name, p.Pos, err), "install it, or give the block a path"})
+				continue
+			}
+			look("plugin", p.Name, p.Pos.String(), argv[0])
 		}
 	}
 	for i := range cfg.MCPServers {

@@ -17,6 +17,7 @@ import (
 func (c *cli) pluginCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "plugin", Short: "Plugins and other providers: their state, and why a tool cannot be had"}
 	cmd.AddCommand(c.pluginListCommand(), c.pluginInspectCommand())
+	cmd.AddCommand(c.pluginInstallCommand(), c.pluginPinCommand(), c.pluginRollbackCommand(), c.pluginVerifyCommand(), c.pluginLockCommand())
 	cmd.AddCommand(c.pluginNewCommand(), c.pluginCheckCommand(), c.pluginDevCommand(), c.pluginDocsCommand())
 	return cmd
 }
@@ -49,11 +50,15 @@ func statusOf(p *adminpb.ProviderStatus) providerStatus {
 }
 
 func (c *cli) pluginListCommand() *cobra.Command {
-	return &cobra.Command{
+	var installed bool
+	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List plugins, MCP servers and their states",
 		Args:  cobra.NoArgs,
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
+			if installed {
+				return c.listInstalled()
+			}
 			return c.withDaemon(cmd.Context(), func(client *admin.Client) error {
 				answer, err := client.ListProviders(cmd.Context(), &adminpb.ListProvidersRequest{})
 				if err != nil {
@@ -63,6 +68,8 @@ func (c *cli) pluginListCommand() *cobra.Command {
 			})
 		}),
 	}
+	cmd.Flags().BoolVar(&installed, "installed", false, "list what the plugin store holds, without asking the daemon")
+	return cmd
 }
 
 func (c *cli) printProviders(providers []*adminpb.ProviderStatus) error {

@@ -31,7 +31,7 @@ func checkPlugins(ctx context.Context, cfg *config.Config) (config.Diagnostics, 
 		if !block.Enabled {
 			continue
 		}
-		found, err := checkPlugin(ctx, block, filepath.Join(state, block.Name))
+		found, err := checkPlugin(ctx, cfg, block, filepath.Join(state, block.Name))
 		if err != nil {
 			found = append(found, config.PluginFault{Summary: "it cannot be asked about its configuration", Detail: err.Error()})
 		}
@@ -43,7 +43,7 @@ func checkPlugins(ctx context.Context, cfg *config.Config) (config.Diagnostics, 
 	return cfg.Diagnose(faults), os.RemoveAll(state)
 }
 
-func checkPlugin(ctx context.Context, block *config.Plugin, state string) (faults []config.PluginFault, err error) {
+func checkPlugin(ctx context.Context, cfg *config.Config, block *config.Plugin, state string) (faults []config.PluginFault, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pluginCheckTime)
 	defer cancel()
 	if err := os.MkdirAll(state, 0o700); err != nil {
@@ -58,7 +58,10 @@ func checkPlugin(ctx context.Context, block *config.Plugin, state string) (fault
 	for name, v := range block.Env {
 		env[name] = v
 	}
-	argv := block.Argv()
+	argv, err := argvOf(cfg, block)
+	if err != nil {
+		return nil, err
+	}
 	s, err := wire.Program{Path: argv[0], Args: argv[1:], Env: env}.Open(ctx, nil)
 	if err != nil {
 		return nil, err
