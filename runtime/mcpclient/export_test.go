@@ -5,6 +5,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/hermesd/hermesd/runtime/provider/providerlog"
 )
 
 // For tests outside the package.
@@ -27,7 +29,7 @@ func Events(stream []byte, most int) (data []string, err error) {
 
 // Receive hands bytes to a line that nobody uses, as a server would send them.
 func Receive(data []byte) {
-	l := newLine(slog.New(slog.DiscardHandler), time.Second)
+	l := newLine(providerlog.New(slog.New(slog.DiscardHandler)), time.Second)
 	l.carrier = nowhere{}
 	go func() {
 		for {

@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/hermesd/hermesd/runtime/provider/providerlog"
 )
 
 // firstCallID is where the numbers of our own requests start. The SDK counts its few requests from 1 on the same line; both
@@ -52,6 +54,7 @@ func (f *frame) expectsAnswer() bool { return f.call != nil || f.id.IsValid() }
 // numbers and cost a multiple.
 type line struct {
 	carrier  carrier
+	said     *providerlog.Log
 	logger   *slog.Logger
 	patience time.Duration
 	ctx      context.Context // ends with the line
@@ -76,10 +79,11 @@ type line struct {
 }
 
 // newLine makes a line that waits for the answer to the probe for protocol 2026-07-28 as long as patience.
-func newLine(logger *slog.Logger, patience time.Duration) *line {
+func newLine(said *providerlog.Log, patience time.Duration) *line {
 	ctx, cancel := context.WithCancelCause(context.Background())
+	logger := said.Logger()
 	return &line{
-		logger: logger, patience: patience, ctx: ctx, cancel: cancel, noise: newLimiter(logger),
+		said: said, logger: logger, patience: patience, ctx: ctx, cancel: cancel, noise: newLimiter(logger),
 		up: make(chan jsonrpc.Message, 16), calls: map[int64]*call{}, last: firstCallID,
 		asked: map[string]context.CancelFunc{}, complete: map[string]chan struct{}{},
 	}

@@ -3,7 +3,6 @@ package mcpclient
 import (
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"strconv"
 
 	"github.com/hermesd/hermesd/runtime/tool"
@@ -60,9 +59,10 @@ func (l *line) logMessage(params json.RawMessage, origin *call) {
 	})
 	c, err := l.belongsTo(origin)
 	if err != nil || c.events == nil {
-		l.noise.log(slog.LevelDebug, "log line of the server", "level", r.Level, "logger", r.Logger, "data", bounded(string(r.Data), 1000))
+		l.said.Event(r.Level, r.Logger, r.Data)
 		return
 	}
+	l.said.CallEvent(c.of.ID, r.Level, r.Logger, r.Data)
 	c.tell(func() { c.host.Log(r) })
 }
 

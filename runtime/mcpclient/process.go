@@ -3,7 +3,6 @@ package mcpclient
 import (
 	"bufio"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/hermesd/hermesd/internal/procgroup"
 	"github.com/hermesd/hermesd/runtime/pluginhost/sandbox"
+	"github.com/hermesd/hermesd/runtime/provider/providerlog"
 )
 
 const (
@@ -76,7 +76,7 @@ func lookPath(program string, env []string) (string, error) {
 
 // drainStderr passes the server's standard error to the log.
 func (s *session) drainStderr() {
-	noise := newLimiter(s.p.log)
+	defer s.p.said.Flush()
 	r := bufio.NewReader(s.process.Stderr())
 	for {
 		text, over, err := readLine(r, maxStderrLine)
@@ -85,7 +85,7 @@ func (s *session) drainStderr() {
 		}
 		if len(text) > 0 {
 			if _, err := s.stderr.Write(append(text, '\n')); err == nil {
-				noise.log(slog.LevelInfo, "server wrote to standard error", "line", string(text))
+				s.p.said.Printed(providerlog.FromStderr, text)
 			}
 		}
 		if err != nil {

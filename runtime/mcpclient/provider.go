@@ -28,6 +28,7 @@ import (
 
 	"github.com/hermesd/hermesd/runtime/pluginhost/sandbox"
 	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/provider/providerlog"
 	"github.com/hermesd/hermesd/runtime/provider/supervisor"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
@@ -35,7 +36,8 @@ import (
 // Provider offers one MCP server's tools. Make it with [New]; Run starts it.
 type Provider struct {
 	opts       *Options
-	log        *slog.Logger
+	said       *providerlog.Log
+	log        *slog.Logger // what the daemon says about the server; part of said
 	supervisor *supervisor.Supervisor[*session]
 	cache      *cache
 	turn       chan struct{} // one place: calls that must not run side by side
@@ -62,8 +64,9 @@ func New(opts *Options) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
+	said := providerlog.New(o.Logger)
 	p := &Provider{
-		opts: o, log: o.Logger,
+		opts: o, said: said, log: said.Logger(),
 		cache: newCache(o), turn: make(chan struct{}, 1),
 	}
 	p.supervisor, err = supervisor.New(p.start, &supervisor.Options{
@@ -102,6 +105,9 @@ func (p *Provider) Offer() *provider.Offer {
 	offer.Status = p.supervisor.Status()
 	return &offer
 }
+
+// Log is what the server says, and what is said about it.
+func (p *Provider) Log() *providerlog.Log { return p.said }
 
 // Warm implements [provider.Warmer].
 func (p *Provider) Warm() { p.supervisor.Wake() }

@@ -67,7 +67,7 @@ func (p *Provider) late(ctx context.Context, err error) error {
 // connect makes a connection and shakes hands. A server that a request of the newest protocol kills is connected to again
 // with the older handshake, and so is one that is known to need it.
 func (p *Provider) connect(ctx context.Context, legacy bool) (*session, error) {
-	s := &session{p: p, line: newLine(p.log, p.opts.ConnectTimeout/3), changed: make(chan struct{}, 1), restocked: make(chan struct{}, 1), gone: make(chan struct{})}
+	s := &session{p: p, line: newLine(p.said, p.opts.ConnectTimeout/3), changed: make(chan struct{}, 1), restocked: make(chan struct{}, 1), gone: make(chan struct{})}
 	s.line.updated = p.watch.tell
 	opening := p.step("connect")
 	if p.opts.URL == "" {

@@ -207,7 +207,7 @@ func TestACancelledCallIsToldToTheServer(t *testing.T) {
 	defer cancel()
 	r.fails(ctx, r.request("late", "{}", nil), tool.Timeout)
 	deadline := time.Now().Add(patience)
-	for !strings.Contains(r.logs.String(), "line=cancelled") {
+	for !strings.Contains(r.logs.String(), "msg=cancelled") {
 		if time.Now().After(deadline) {
 			t.Fatal("the server was not told")
 		}

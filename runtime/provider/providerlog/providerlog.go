@@ -116,7 +116,7 @@ func (l *Log) say(level slog.Level, from, text string, fields []Field) {
 		attrs = append(attrs, slog.String(f.Key, f.Value))
 	}
 	attrs = append(attrs, slog.String("stream", from))
-	l.logger.LogAttrs(context.Background(), level, text, slog.Attr{Key: "plugin", Value: slog.GroupValue(attrs...)})
+	l.logger.LogAttrs(context.Background(), level, text, slog.Attr{Key: "said", Value: slog.GroupValue(attrs...)})
 }
 
 // admit says whether a line may be written now. The count of those left out before goes first.

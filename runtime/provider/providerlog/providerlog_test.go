@@ -38,12 +38,12 @@ func TestAFloodOfLogLinesEndsInACount(t *testing.T) {
 
 func TestALogLineKeepsItsLevelAndCannotPoseAsTheHost(t *testing.T) {
 	tests := map[string]struct{ line, want string }{
-		"plain text":             {"hello", `level=INFO msg=hello plugin.stream=stderr`},
-		"hclog":                  {`{"@level":"warn","@message":"m","@module":"x","@timestamp":"t","provider":"forged","n":3}`, `level=WARN msg=m plugin.module=x plugin.n=3 plugin.provider=forged plugin.stream=stderr`},
-		"other JSON":             {`{"level":"error"}`, `level=INFO msg="{\"level\":\"error\"}" plugin.stream=stderr`},
-		"broken JSON":            {`{"@level":"error"`, `level=INFO msg="{\"@level\":\"error\"" plugin.stream=stderr`},
-		"a line of many letters": {strings.Repeat("x", 5000), `level=INFO msg=` + strings.Repeat("x", maxText) + `… plugin.stream=stderr`},
-		"no UTF-8":               {"a\xffb", "level=INFO msg=\"a\uFFFDb\" plugin.stream=stderr"},
+		"plain text":             {"hello", `level=INFO msg=hello said.stream=stderr`},
+		"hclog":                  {`{"@level":"warn","@message":"m","@module":"x","@timestamp":"t","provider":"forged","n":3}`, `level=WARN msg=m said.module=x said.n=3 said.provider=forged said.stream=stderr`},
+		"other JSON":             {`{"level":"error"}`, `level=INFO msg="{\"level\":\"error\"}" said.stream=stderr`},
+		"broken JSON":            {`{"@level":"error"`, `level=INFO msg="{\"@level\":\"error\"" said.stream=stderr`},
+		"a line of many letters": {strings.Repeat("x", 5000), `level=INFO msg=` + strings.Repeat("x", maxText) + `… said.stream=stderr`},
+		"no UTF-8":               {"a\xffb", "level=INFO msg=\"a\uFFFDb\" said.stream=stderr"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
