@@ -3,6 +3,7 @@ package functions
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 
@@ -41,31 +42,56 @@ func formatOf(r *http.Request) (*format, *tool.Error) {
 // envelope is every shape in which calls arrive, at once. A provider's whole response is read like the message in it.
 type envelope struct {
 	// OpenAI chat completions: a message, or a response with its choices.
-	ToolCalls *[]openAICall `json:"tool_calls"`
+	ToolCalls *[]entry[openAICall] `json:"tool_calls"`
 	Choices   []struct {
 		Message struct {
-			ToolCalls *[]openAICall `json:"tool_calls"`
+			ToolCalls *[]entry[openAICall] `json:"tool_calls"`
+			SnakeCall *geminiCall          `json:"function_call"`
 		} `json:"message"`
 	} `json:"choices"`
 	// OpenAI responses: a response with its output, or one item.
-	Output []responsesItem `json:"output"`
+	Output []entry[responsesItem] `json:"output"`
 	responsesItem
 	// Anthropic: a message or response with its content (Gemini's response has another thing of that name).
 	Content json.RawMessage `json:"content"`
 	// Gemini: a content, or a response with its candidates.
-	Parts      []geminiPart `json:"parts"`
+	Parts      []entry[geminiPart] `json:"parts"`
 	Candidates []struct {
 		Content struct {
-			Parts []geminiPart `json:"parts"`
+			Parts []entry[geminiPart] `json:"parts"`
 		} `json:"content"`
 	} `json:"candidates"`
 	geminiPart
 	// Plain.
-	Calls *[]plainCall `json:"calls"`
+	Calls *[]entry[plainCall] `json:"calls"`
+}
+
+// entry is one member of a list. One that is not of its list's shape fails alone.
+type entry[T any] struct {
+	v   T // what could be read
+	err error
+}
+
+func (e *entry[T]) UnmarshalJSON(raw []byte) error {
+	e.err = json.Unmarshal(raw, &e.v)
+	return nil
+}
+
+// callID is the id of a call; some servers number them.
+type callID string
+
+func (id *callID) UnmarshalJSON(raw []byte) error {
+	if raw[0] == '"' {
+		return json.Unmarshal(raw, (*string)(id))
+	}
+	var n json.Number
+	err := json.Unmarshal(raw, &n)
+	*id = callID(n)
+	return err
 }
 
 type openAICall struct {
-	ID       string `json:"id"`
+	ID       callID `json:"id"`
 	Function struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
@@ -74,31 +100,35 @@ type openAICall struct {
 
 type responsesItem struct {
 	Type      string          `json:"type"`
-	CallID    string          `json:"call_id"`
+	CallID    callID          `json:"call_id"`
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
 }
 
 type anthropicBlock struct {
 	Type  string          `json:"type"`
-	ID    string          `json:"id"`
+	ID    callID          `json:"id"`
 	Name  string          `json:"name"`
 	Input json.RawMessage `json:"input"`
 }
 
 type geminiPart struct {
 	FunctionCall *geminiCall `json:"functionCall"`
-	SnakeCall    *geminiCall `json:"function_call"` // as the Python library prints it
+	SnakeCall    *geminiCall `json:"function_call"` // as the Python library prints it; OpenAI's deprecated call has the same key
 }
 
 type geminiCall struct {
-	ID   string          `json:"id"`
-	Name string          `json:"name"`
-	Args json.RawMessage `json:"args"`
+	ID        callID          `json:"id"`
+	Name      string          `json:"name"`
+	Args      json.RawMessage `json:"args"`
+	Arguments json.RawMessage `json:"arguments"` // OpenAI's
 }
 
+// isOpenAI tells the two calls that share a key apart.
+func (c *geminiCall) isOpenAI() bool { return c != nil && c.Args == nil && c.Arguments != nil }
+
 type plainCall struct {
-	ID        string          `json:"id"`
+	ID        callID          `json:"id"`
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
 }
@@ -117,7 +147,7 @@ func decode(raw []byte, want *format) (*batch, *tool.Error) {
 	switch {
 	case b == nil && want == nil:
 		return nil, tool.Errorf(tool.BadRequest, "the body holds no calls; send what the model emitted (OpenAI tool_calls, Anthropic tool_use blocks, Gemini functionCall parts) or {\"name\", \"arguments\"}")
-	case b == nil || want != nil && want != b.format && !(want == &mcp && b.format == &plain):
+	case b == nil || want != nil && want.name != b.format.name && !(want == &mcp && b.format == &plain):
 		return nil, tool.Errorf(tool.BadRequest, "the body holds no calls in the format %q", want.name)
 	case len(b.calls) > maxCalls:
 		return nil, tool.Errorf(tool.BadRequest, "%d calls in one request; send at most %d", len(b.calls), maxCalls)
@@ -125,8 +155,20 @@ func decode(raw []byte, want *format) (*batch, *tool.Error) {
 	return b, nil
 }
 
-func notJSON(err error) *tool.Error {
-	return tool.Errorf(tool.BadRequest, "the body is not a JSON object of a known shape: %w", err)
+func notJSON(err error) *tool.Error { return unreadable("the body", err) }
+
+// unreadable says why what cannot be read, in the words of JSON and not of this program's types.
+func unreadable(what string, err error) *tool.Error {
+	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	switch {
+	case !ok:
+		return tool.Errorf(tool.BadRequest, "%s is not JSON: %w", what, err)
+	case wrong.Field == "":
+		return tool.Errorf(tool.BadRequest, "%s must be an object or a list of objects; there is a JSON %s in its place", what, wrong.Value)
+	default:
+		field := strings.TrimPrefix(strings.TrimPrefix(wrong.Field, "responsesItem."), "geminiPart.")
+		return tool.Errorf(tool.BadRequest, "%s is of no known shape: %s cannot be a JSON %s", what, field, wrong.Value)
+	}
 }
 
 // list reads a bare list: of Anthropic blocks, of OpenAI items or calls, or of Gemini parts.
@@ -153,49 +195,57 @@ func (e *envelope) list(raw []byte) error {
 
 // batch finds the shape that holds calls; nil if none does.
 func (e *envelope) batch() *batch {
-	if e.ToolCalls == nil && len(e.Choices) > 0 {
-		e.ToolCalls = e.Choices[0].Message.ToolCalls
+	if len(e.Choices) > 0 && e.ToolCalls == nil {
+		message := &e.Choices[0].Message
+		e.ToolCalls = message.ToolCalls
+		if e.SnakeCall == nil && message.SnakeCall.isOpenAI() {
+			e.SnakeCall = message.SnakeCall
+		}
 	}
 	if len(e.Candidates) > 0 {
 		e.Parts = e.Candidates[0].Content.Parts
 	}
 	if e.Type == "function_call" {
-		e.Output = []responsesItem{e.responsesItem}
-	}
-	if e.FunctionCall != nil || e.SnakeCall != nil {
-		e.Parts = []geminiPart{e.geminiPart}
-	}
-	if e.ToolCalls != nil {
-		b := &batch{format: &openAI}
-		for _, c := range *e.ToolCalls {
-			b.add(c.ID, c.Function.Name, c.Function.Arguments)
-		}
-		return b
+		e.Output = []entry[responsesItem]{{v: e.responsesItem}}
 	}
 	b := &batch{}
+	switch {
+	case e.ToolCalls != nil:
+		b.format = &openAI
+		for _, c := range *e.ToolCalls {
+			b.add(c.v.ID, c.v.Function.Name, c.v.Function.Arguments, c.err)
+		}
+		return b
+	case e.SnakeCall.isOpenAI():
+		b.format = &openAIFunction
+		b.add("", e.SnakeCall.Name, e.SnakeCall.Arguments, nil)
+		return b
+	case e.FunctionCall != nil || e.SnakeCall != nil:
+		e.Parts = []entry[geminiPart]{{v: e.geminiPart}}
+	}
 	for _, item := range e.Output {
-		if item.Type == "function_call" {
+		if item.v.Type == "function_call" {
 			b.format = &openAIResponses
-			b.add(item.CallID, item.Name, item.Arguments)
+			b.add(item.v.CallID, item.v.Name, item.v.Arguments, item.err)
 		}
 	}
-	var blocks []anthropicBlock
+	var blocks []entry[anthropicBlock]
 	if b.format == nil && json.Unmarshal(e.Content, &blocks) == nil {
 		for _, block := range blocks {
-			if block.Type == "tool_use" {
+			if block.v.Type == "tool_use" {
 				b.format = &anthropic
-				b.add(block.ID, block.Name, block.Input)
+				b.add(block.v.ID, block.v.Name, block.v.Input, block.err)
 			}
 		}
 	}
 	for _, part := range e.Parts {
-		c := part.FunctionCall
+		c := part.v.FunctionCall
 		if c == nil {
-			c = part.SnakeCall
+			c = part.v.SnakeCall
 		}
 		if c != nil && (b.format == nil || b.format == &gemini) {
 			b.format = &gemini
-			b.add(c.ID, c.Name, c.Args)
+			b.add(c.ID, c.Name, c.Args, part.err)
 		}
 	}
 	switch {
@@ -203,33 +253,32 @@ func (e *envelope) batch() *batch {
 	case e.Calls != nil:
 		b.format = &plain
 		for _, c := range *e.Calls {
-			b.add(c.ID, c.Name, c.Arguments)
+			b.add(c.v.ID, c.v.Name, c.v.Arguments, c.err)
 		}
 	case e.Name != "":
 		b.format, b.single = &plain, true
-		b.add("", e.Name, e.Arguments)
+		b.add("", e.Name, e.Arguments, nil)
 	default:
 		return nil
 	}
 	return b
 }
 
-// add takes a call in. Arguments are an object, or its JSON as text, as OpenAI sends them.
-func (b *batch) add(id, name string, arguments json.RawMessage) {
-	c := call{id: id, name: name}
-	switch arguments = bytes.TrimSpace(arguments); {
-	case len(arguments) == 0 || string(arguments) == "null":
+// add takes a call in, or what is wrong with it. Arguments are an object, or its JSON as text, as OpenAI sends them;
+// nothing and null are no arguments.
+func (b *batch) add(id callID, name string, arguments json.RawMessage, err error) {
+	c := call{id: string(id), name: name}
+	arguments = bytes.TrimSpace(arguments)
+	var text string
+	if len(arguments) > 0 && arguments[0] == '"' && json.Unmarshal(arguments, &text) == nil {
+		arguments = bytes.TrimSpace([]byte(text))
+	}
+	if len(arguments) == 0 || string(arguments) == "null" {
 		arguments = json.RawMessage("{}")
-	case arguments[0] == '"':
-		var text string
-		if err := json.Unmarshal(arguments, &text); err == nil {
-			arguments = bytes.TrimSpace([]byte(text))
-		}
-		if len(arguments) == 0 {
-			arguments = json.RawMessage("{}")
-		}
 	}
 	switch {
+	case err != nil:
+		c.err = unreadable("this call", err)
 	case name == "":
 		c.err = tool.Errorf(tool.BadRequest, "the call names no tool")
 	case !json.Valid(arguments) || arguments[0] != '{':

@@ -18,6 +18,7 @@ type format struct {
 // The formats. A plain call is answered as MCP has it, so that plain and mcp differ in nothing but how calls are found.
 var (
 	openAI          = format{"openai", openAITools, openAIAnswer}
+	openAIFunction  = format{"openai", openAITools, openAIFunctionAnswer} // the deprecated function_call
 	openAIResponses = format{"openai-responses", responsesTools, responsesAnswer}
 	anthropic       = format{"anthropic", anthropicTools, anthropicAnswer}
 	gemini          = format{"gemini", geminiTools, geminiAnswer}
@@ -92,6 +93,11 @@ func openAIAnswer(b *batch, results []*tool.Result) any {
 		messages[i] = object{"role": "tool", "tool_call_id": b.calls[i].id, "content": textOf(r)}
 	}
 	return object{"messages": messages}
+}
+
+// openAIFunctionAnswer is the function message that answers a function_call.
+func openAIFunctionAnswer(b *batch, results []*tool.Result) any {
+	return object{"messages": []any{object{"role": "function", "name": b.calls[0].name, "content": textOf(results[0])}}}
 }
 
 // responsesAnswer is one output item for each call: text, or a list of parts where there is an image.

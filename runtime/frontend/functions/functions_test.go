@@ -195,6 +195,24 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+func TestErrorsSpeakOfJSONAndNotOfThisProgram(t *testing.T) {
+	hs, _ := serve(t)
+	for body, want := range map[string]string{
+		`5`:                       "the body must be an object or a list of objects; there is a JSON number in its place",
+		`[5]`:                     "the body must be an object or a list of objects; there is a JSON number in its place",
+		`{"tool_calls":{}}`:       "the body is of no known shape: tool_calls cannot be a JSON object",
+		`{"name":5}`:              "the body is of no known shape: name cannot be a JSON number",
+		`{"functionCall":"echo"}`: "the body is of no known shape: functionCall cannot be a JSON string",
+		`{"name":"echo"`:          "the body is not JSON: unexpected end of JSON input",
+	} {
+		_, answer := do(t, http.MethodPost, hs.URL+functions.CallsPath, body, nil)
+		var got struct{ Error string }
+		if err := json.Unmarshal([]byte(answer), &got); err != nil || got.Error != want {
+			t.Errorf("%s: %s, want %q", body, answer, want)
+		}
+	}
+}
+
 func TestHealthNeedsNoToken(t *testing.T) {
 	hs, _ := serve(t)
 	resp, body := do(t, http.MethodGet, hs.URL+functions.HealthPath, "", map[string]string{"Authorization": ""})
