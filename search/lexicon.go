@@ -48,6 +48,19 @@ type replace struct {
 	by     []phrase
 }
 
+// Synonyms are the built-in lexicon with somebody's additions. They are immutable and change only how queries are read, so
+// that one corpus serves any number of them.
+type Synonyms struct{ lex *lexicon }
+
+// NewSynonyms adds to the built-in lexicon, as Options.Synonyms does.
+func NewSynonyms(extra map[string][]string) (*Synonyms, error) {
+	lex, err := loadLexicon(extra)
+	if err != nil {
+		return nil, err
+	}
+	return &Synonyms{lex}, nil
+}
+
 // maxSynonyms bounds what an operator's list may add to one word.
 const maxSynonyms = 24
 

@@ -24,6 +24,9 @@ type Query struct {
 	// answer is weak is decided by words alone.
 	Meaning func(name string) (nearness float64, known bool)
 
+	// Synonyms are those of who asks; nil is the engine's own.
+	Synonyms *Synonyms
+
 	Explain bool // say for each hit why it ranks where it does
 }
 
@@ -81,7 +84,11 @@ func (s *Scope) Search(query Query) Group {
 	vocab, extras := r.prepareExtras(query.Extra)
 
 	r.vocab = vocab
-	p := parser{lex: c.lex, vocab: vocab, params: r.params, df: r.df, idf: r.idf, q: r.q, slotOf: r.slotOf}
+	lex := c.lex
+	if query.Synonyms != nil {
+		lex = query.Synonyms.lex
+	}
+	p := parser{lex: lex, vocab: vocab, params: r.params, df: r.df, idf: r.idf, q: r.q, slotOf: r.slotOf}
 	p.parse(query.Text)
 	g := Group{Weak: true}
 	if r.q.text != "" {

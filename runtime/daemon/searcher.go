@@ -2,8 +2,11 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,7 +27,8 @@ import (
 type searcher struct {
 	engine   *search.Engine
 	learning *learning.Recorder
-	embedder *embed.Embedder // nil where no endpoint is configured
+	embedder *embed.Embedder             // nil where no endpoint is configured
+	synonyms map[string]*search.Synonyms // of agents that have some of their own
 	scopes   atomic.Pointer[scopes]
 }
 
@@ -43,7 +47,18 @@ func newEngine(cfg *config.Config, cache string, logger *slog.Logger) (*search.E
 
 // newSearcher makes what searches with d.engine.
 func (d *Daemon) newSearcher() (*searcher, error) {
-	s := &searcher{engine: d.engine}
+	s := &searcher{engine: d.engine, synonyms: map[string]*search.Synonyms{}}
+	for i := range d.cfg.Agents {
+		agent := &d.cfg.Agents[i]
+		if maps.EqualFunc(agent.ToolSearch.Synonyms, d.cfg.Tools.ToolSearch.Synonyms, slices.Equal) {
+			continue
+		}
+		own, err := search.NewSynonyms(agent.ToolSearch.Synonyms)
+		if err != nil {
+			return nil, fmt.Errorf("%s: agent %q: tool_search: %w", agent.Pos, agent.Name, err)
+		}
+		s.synonyms[agent.Name] = own
+	}
 	writer, err := d.store.Writer(false) // a lesson is no loss if the power fails
 	if err != nil {
 		return nil, err
@@ -128,7 +143,7 @@ func (s *searcher) Search(ctx context.Context, r *bridge.SearchRequest) ([]searc
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		q := search.Query{Text: text, Limit: r.Limit, Explain: r.Explain, Usage: s.learning.Usage(r.Agent, text)}
+		q := search.Query{Text: text, Limit: r.Limit, Explain: r.Explain, Usage: s.learning.Usage(r.Agent, text), Synonyms: s.synonyms[r.Agent]}
 		if r.Extra != nil {
 			q.Extra = r.Extra[i]
 		}
