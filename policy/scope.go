@@ -57,7 +57,15 @@ func (s *Scope) Granted(d *tool.Definition) bool {
 			return true
 		}
 	}
-	return false
+	return s.grantsOwn(d.Source, d.SourceName)
+}
+
+// OwnSource is the label of the daemon's own tools, without which agents could not use what the others return. They are
+// granted to every agent that has any toolset.
+const OwnSource = "hermesd"
+
+func (s *Scope) grantsOwn(kind tool.Source, label string) bool {
+	return len(s.granted) > 0 && kind == tool.SourceBuiltin && label == OwnSource
 }
 
 // Suppliers names the agent's toolsets that bring d in, as the operator wrote them; "*" when every toolset is granted.
@@ -94,7 +102,7 @@ func (s *Scope) GrantsSource(kind tool.Source, label string) bool {
 	if s == nil || s.all {
 		return true
 	}
-	return slices.ContainsFunc(s.granted, func(g grant) bool {
+	return s.grantsOwn(kind, label) || slices.ContainsFunc(s.granted, func(g grant) bool {
 		return slices.ContainsFunc(g.leaves, func(l leaf) bool { return l.matchSource(kind, label) })
 	})
 }

@@ -89,11 +89,19 @@ func (l *loader) checkTokens() {
 	}
 }
 
+// ownSource is the label of the daemon's own tools.
+const ownSource = "hermesd"
+
 // checkProviders refuses two providers with one name: state, lock entries and messages go by it.
 func (l *loader) checkProviders() {
 	plugins := map[string]Position{}
 	for _, p := range l.cfg.Plugins {
 		plugins[p.Name] = p.Pos
+	}
+	for i, p := range l.cfg.Plugins {
+		if p.Name == ownSource {
+			l.fault(l.labels["plugin"][i], fmt.Sprintf("Provider name %q is taken", ownSource), "It is the daemon's own. Rename the plugin.")
+		}
 	}
 	for i, m := range l.cfg.MCPServers {
 		if at, taken := plugins[m.Name]; taken {

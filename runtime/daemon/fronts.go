@@ -51,7 +51,7 @@ func (d *Daemon) newFronts() (_ *fronts, err error) {
 		}
 	}()
 	if listen.HTTP != "off" {
-		calls, err := functions.New(&functions.Options{Desk: d.desk, Gate: gate, Logger: d.logger})
+		calls, err := functions.New(&functions.Options{Desk: d.desk, Gate: gate, Results: d.results, Logger: d.logger})
 		if err != nil {
 			return nil, err
 		}

@@ -18,6 +18,15 @@ func (d *Daemon) openResults() (err error) {
 	return err
 }
 
+// Page implements functions.Results.
+func (k keptResults) Page(agent, session, id string, offset, limit int) (any, *tool.Error) {
+	p, err := k.Read(agent, session, id, offset, limit)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
 // Fit implements the results of package pipeline.
 func (k keptResults) Fit(_ context.Context, e *pipeline.Entry, r *tool.Result) (*tool.Result, *tool.Error) {
 	return k.Store.Fit(e.Call.Agent, e.Call.Session, r), nil

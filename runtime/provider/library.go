@@ -25,6 +25,8 @@ type Library interface {
 type Shelf struct {
 	// Namespace is put before the URIs of the library's own resources; "" leaves them as they are.
 	Namespace string
+	// Closed says that the library has nothing outside its namespace.
+	Closed bool
 	// Resources are MCP's Resource objects, Templates its ResourceTemplate objects, in the server's order.
 	Resources, Templates []Item
 	// Prompts are MCP's Prompt objects.

@@ -67,12 +67,13 @@ func (p *Page) Result() *tool.Result {
 type Tool struct {
 	store *Store
 	offer *provider.Offer
+	shelf *provider.Shelf
 }
 
 // NewTool makes the provider. It is always ready.
 func NewTool(s *Store) *Tool {
 	yes, no := true, false
-	return &Tool{store: s, offer: &provider.Offer{
+	return &Tool{store: s, shelf: newShelf(), offer: &provider.Offer{
 		Status: provider.Status{State: provider.Ready},
 		Tools: []tool.Definition{{
 			Name: ToolName, OwnName: string(ToolName), Toolset: "results", Source: tool.SourceBuiltin, SourceName: "hermesd", Title: "Read a kept result",

@@ -3,6 +3,7 @@
 //
 //	GET  /v1/tools?format=openai|openai-responses|anthropic|gemini|mcp
 //	POST /v1/calls[?format=…]
+//	GET  /v1/results/ID[?offset=N&limit=N]
 //
 // Every answer is an object whose key is the field of the provider's request that the value belongs into, so that a
 // program needs no code of its own for the shapes:
@@ -30,10 +31,15 @@ import (
 
 // The paths of the API.
 const (
-	ToolsPath  = "/v1/tools"
-	CallsPath  = "/v1/calls"
-	HealthPath = "/healthz"
+	ToolsPath = "/v1/tools"
+	CallsPath = "/v1/calls"
+	// ResultsPath is followed by a result's id.
+	ResultsPath = "/v1/results/"
+	HealthPath  = "/healthz"
 )
+
+// sessionClient is the client's name in sessions that nobody named.
+const sessionClient = "functions"
 
 // maxCalls bounds the calls of one request; models emit a handful.
 const maxCalls = 64
@@ -42,6 +48,8 @@ const maxCalls = 64
 type Options struct {
 	Desk *frontend.Desk
 	Gate *frontend.Gate
+	// Results gives the rest of results that were too big to be returned whole; nil has none.
+	Results Results
 	// Healthy reports why the daemon cannot serve; nil means that it always can while it answers.
 	Healthy func() error
 	// Logger gets what clients do not see; nil discards it.
@@ -66,6 +74,7 @@ func New(opts *Options) (*Server, error) {
 	gate := s.options.Gate
 	s.mux.Handle("GET "+ToolsPath, gate.Handler(http.HandlerFunc(s.tools)))
 	s.mux.Handle("POST "+CallsPath, gate.Handler(http.HandlerFunc(s.calls)))
+	s.mux.Handle("GET "+ResultsPath+"{id}", gate.Handler(http.HandlerFunc(s.result)))
 	s.mux.Handle("GET "+HealthPath, gate.Public(http.HandlerFunc(s.health)))
 	s.mux.Handle("/v1/", gate.Handler(http.HandlerFunc(s.other)))
 	return s, nil
@@ -90,7 +99,7 @@ func (s *Server) other(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", allow)
 		frontend.WriteError(w, http.StatusMethodNotAllowed, tool.Errorf(tool.BadRequest, "%s takes %s", r.URL.Path, allow))
 	default:
-		frontend.WriteError(w, http.StatusNotFound, tool.Errorf(tool.BadRequest, "there is GET %s and POST %s", ToolsPath, CallsPath))
+		frontend.WriteError(w, http.StatusNotFound, tool.Errorf(tool.BadRequest, "there is GET %s, POST %s and GET %sID", ToolsPath, CallsPath, ResultsPath))
 	}
 }
 
@@ -143,7 +152,7 @@ func (s *Server) calls(w http.ResponseWriter, r *http.Request) {
 // run makes the calls as one batch and gives one result for each.
 func (s *Server) run(ctx context.Context, r *http.Request, calls []call) []*tool.Result {
 	agent := frontend.AgentOf(ctx)
-	session := s.options.Desk.Session(agent, r.Header.Get(frontend.SessionHeader), "functions")
+	session := s.options.Desk.Session(agent, r.Header.Get(frontend.SessionHeader), sessionClient)
 	results := make([]*tool.Result, len(calls))
 	var batch []*frontend.Call
 	var places []int // of the batch's calls in results

@@ -95,7 +95,7 @@ func (s *shelves) resource(uri string) (place, bool) {
 		func(x *provider.Shelf) bool {
 			return slices.ContainsFunc(x.Templates, func(i provider.Item) bool { return begins(i.Own, uri) })
 		},
-		func(*provider.Shelf) bool { return true },
+		func(x *provider.Shelf) bool { return !x.Closed },
 	} {
 		var found []shelf
 		for _, f := range s.from {
