@@ -1,0 +1,218 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+
+	pb "github.com/hermesd/hermesd/pluginsdk/pluginpb"
+	"github.com/hermesd/hermesd/runtime/pluginhost"
+	"github.com/hermesd/hermesd/runtime/pluginhost/store"
+	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+// BenchmarkFirstCall is what the first call of a plugin costs that is not running: its start, the connection and the call.
+// Under hermesd its tools are known from before. Bare go-plugin does the least that it can, with certificates and without.
+func BenchmarkFirstCall(b *testing.B) {
+	hello := build(b, b.TempDir(), "./examples/plugins/hello")
+	shim(b)
+	for _, isolation := range []string{"none", "default", "strict"} {
+		b.Run("hermesd, isolation "+isolation, func(b *testing.B) {
+			o := &pluginhost.Options{Name: "hello", Path: hello, Lazy: true, StateDir: b.TempDir(), CacheDir: b.TempDir(), Isolation: isolation}
+			once(b, o) // so that the tools are known
+			var took []time.Duration
+			for b.Loop() {
+				took = append(took, once(b, o))
+			}
+			median(b, took)
+		})
+	}
+	for name, mtls := range map[string]bool{"bare go-plugin, AutoMTLS": true, "bare go-plugin, plain": false} {
+		b.Run(name, func(b *testing.B) {
+			var took []time.Duration
+			for b.Loop() {
+				took = append(took, bare(b, hello, mtls))
+			}
+			median(b, took)
+		})
+	}
+}
+
+// shim builds the shim beside this test's binary, where the daemon finds it beside its own.
+func shim(b *testing.B) {
+	b.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	build(b, filepath.Dir(self), "./cmd/hermesd-shim")
+}
+
+func median(b *testing.B, took []time.Duration) {
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+	b.ReportMetric(float64(took[len(took)*9/10].Microseconds())/1000, "p90-ms")
+}
+
+// once runs a provider for one call and returns how long the call took.
+func once(b *testing.B, o *pluginhost.Options) time.Duration {
+	b.Helper()
+	p, err := pluginhost.New(o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(b.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	begin := time.Now()
+	if _, err := p.Invoke(ctx, &provider.Request{
+		Definition: &tool.Definition{Name: "greet", OwnName: "greet"},
+		Call:       &tool.Call{ID: "1", Agent: "a", Session: "s", Tool: "greet", Arguments: json.RawMessage(`{"name":"you"}`)},
+	}); err != nil {
+		b.Fatal(err)
+	}
+	took := time.Since(begin)
+	stop()
+	if err := <-ended; err != nil {
+		b.Error(err)
+	}
+	return took
+}
+
+type bareClient struct{ plugin.NetRPCUnsupportedPlugin }
+
+func (bareClient) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error { return nil }
+
+func (bareClient) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
+	return pb.NewPluginClient(conn), nil
+}
+
+// bare starts the plugin with the library alone and makes the same call.
+func bare(b *testing.B, path string, mtls bool) time.Duration {
+	b.Helper()
+	begin := time.Now()
+	client := plugin.NewClient(&plugin.ClientConfig{
+		HandshakeConfig:  plugin.HandshakeConfig{ProtocolVersion: pb.ProtocolVersion, MagicCookieKey: pb.MagicCookieKey, MagicCookieValue: pb.MagicCookieValue},
+		Plugins:          plugin.PluginSet{pb.PluginName: bareClient{}},
+		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
+		Cmd:              exec.Command(path), AutoMTLS: mtls, Logger: hclog.NewNullLogger(),
+	})
+	defer client.Kill()
+	conn, err := client.Client()
+	if err != nil {
+		b.Fatal(err)
+	}
+	raw, err := conn.Dispense(pb.PluginName)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	defer cancel()
+	rpc := raw.(pb.PluginClient)
+	if _, err := rpc.Configure(ctx, &pb.ConfigureRequest{Config: []byte("{}"), Provider: "hello", StateDir: b.TempDir()}); err != nil {
+		b.Fatal(err)
+	}
+	stream, err := rpc.Invoke(ctx, &pb.InvokeRequest{Tool: "greet", Arguments: []byte(`{"name":"you"}`), CallId: "1"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for {
+		event, err := stream.Recv()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if event.GetError() != nil {
+			b.Fatal(event.GetError().GetMessage())
+		}
+		if event.GetResult() != nil {
+			return time.Since(begin)
+		}
+	}
+}
+
+// BenchmarkReady is how long the daemon's process needs until it serves, with twenty installed plugins whose tools it knows
+// from before. It fails if a plugin's process was started.
+func BenchmarkReady(b *testing.B) {
+	dir := b.TempDir()
+	bin, hello := build(b, dir, "./cmd/hermesd"), build(b, dir, "./examples/plugins/hello")
+	build(b, dir, "./cmd/hermesd-shim")
+	state := filepath.Join(dir, "state")
+	config := fmt.Sprintf("state_dir = %q\nlisten {\n  http  = \"127.0.0.1:0\"\n  admin = %q\n}\n", state, filepath.Join(dir, "a.sock"))
+	installed := store.OpenInstalled(filepath.Join(state, "store"))
+	for n := range 20 {
+		name := fmt.Sprintf("p%02d", n)
+		if _, err := installed.Install(hello, store.InstallOptions{Name: name}); err != nil {
+			b.Fatal(err)
+		}
+		config += fmt.Sprintf("plugin %q {\n  prefix = true\n}\n", name)
+	}
+	file := filepath.Join(dir, "hermesd.hcl")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	warm, _ := serveProcess(b, bin, file)
+	deadline := time.Now().Add(patience)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for cached := 0; cached < 20; <-tick.C {
+		files, err := filepath.Glob(filepath.Join(state, "cache", "plugin-*.json"))
+		if err != nil || time.Now().After(deadline) {
+			b.Fatalf("%d plugins told their tools; %v", cached, err)
+		}
+		cached = len(files)
+	}
+	end(b, warm)
+	var took []time.Duration
+	for b.Loop() {
+		daemon, d := serveProcess(b, bin, file)
+		took = append(took, d)
+		if children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", daemon.Process.Pid, daemon.Process.Pid)); err == nil && len(children) > 0 {
+			b.Errorf("processes were started: %s", children)
+		}
+		end(b, daemon)
+	}
+	median(b, took)
+}
+
+// serveProcess starts the daemon and returns how long it took to be ready.
+func serveProcess(b *testing.B, bin, config string) (*exec.Cmd, time.Duration) {
+	b.Helper()
+	cmd := exec.Command(bin, "serve", "-c", config)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	begin := time.Now()
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || !strings.Contains(line, "is ready") {
+		b.Fatalf("the daemon says %q, %v", line, err)
+	}
+	return cmd, time.Since(begin)
+}
+
+func end(b *testing.B, cmd *exec.Cmd) {
+	b.Helper()
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		b.Fatal(err)
+	}
+}
