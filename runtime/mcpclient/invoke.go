@@ -145,6 +145,14 @@ func (p *Provider) refusal(e *rpcError) *tool.Error {
 		text = "no reason given"
 	}
 	err := tool.Errorf(code, "server %q refused the call: %s", p.opts.Name, bounded(text, maxAgentText))
+	if e.code == mcp.CodeMissingRequiredClientCapabilities {
+		err.Code = tool.Unsupported
+		members(e.data, func(key string, value json.RawMessage) {
+			if key == "requiredCapabilities" && len(value) <= maxAgentText {
+				err = err.With("required_capabilities", value)
+			}
+		})
+	}
 	detail := fmt.Sprintf("JSON-RPC error %d: %s", e.code, text)
 	if !isNull(e.data) {
 		detail += "; data: " + string(e.data)

@@ -156,18 +156,10 @@ func (a *agentServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		if err != nil {
 			return nil, err
 		}
-		switch r := req.(type) {
-		case *sdk.ListResourcesRequest:
-			return a.listShelf(method, "resources", result, r.Params.Cursor), nil
-		case *sdk.ListResourceTemplatesRequest:
-			return a.listShelf(method, "resourceTemplates", result, r.Params.Cursor), nil
-		case *sdk.ListPromptsRequest:
-			return a.listShelf(method, "prompts", result, r.Params.Cursor), nil
-		}
 		if method == methodInitialize {
 			a.initialized(ctx, next, req, result)
 		}
-		return result, nil
+		return a.listShelf(req, result), nil
 	}
 }
 

@@ -64,12 +64,19 @@ func (a *agentServer) dispatch(ctx context.Context, _ *sdk.CallToolRequest) (*sd
 	switch {
 	case question != nil:
 		return &sdk.CallToolResult{InputRequests: question.requests, RequestState: question.state}, nil
+	case errors.Is(done.err, errStaleState):
+		return nil, done.err
 	case done.err != nil:
 		result = tool.AsError(done.err).Result()
 	case done.value.ask != nil:
 		var first *sdk.CallToolResult
 		if result, first = askFirst(done.value.ask); first != nil {
 			return first, nil
+		}
+	}
+	if reach.newer() {
+		if err := missingCapability(result); err != nil {
+			return nil, err
 		}
 	}
 	s.result = result

@@ -11,7 +11,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/hermesd/hermesd/runtime/provider"
-	"github.com/hermesd/hermesd/runtime/tool"
 )
 
 // fetched carries a request for a resource or a prompt past the SDK, and the answer's bytes back, as [slot] does for
@@ -147,20 +146,6 @@ func fetch[P sdk.Params](ctx context.Context, a *agentServer, r *reach, req *sdk
 	return done.value, question, wireError(done.err)
 }
 
-// wireError is an error as JSON-RPC has it: a server's own as it is, others with their text.
-func wireError(err error) error {
-	var refusal *provider.Refusal
-	var failure *tool.Error
-	switch {
-	case errors.As(err, &refusal):
-		return &jsonrpc.Error{Code: refusal.Code, Message: refusal.Message, Data: refusal.Data}
-	case errors.As(err, &failure):
-		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: failure.Message}
-	default:
-		return err
-	}
-}
-
 func (q *question) ofResource() *sdk.ReadResourceResult {
 	if q == nil {
 		return nil
@@ -210,33 +195,4 @@ func mergeObjects(a, b json.RawMessage) (json.RawMessage, error) {
 		return nil, err
 	}
 	return json.Marshal(into)
-}
-
-// rawList is the SDK's answer to a list with our bytes in the place of its items.
-type rawList struct {
-	sdk.Result
-	key   string
-	items json.RawMessage
-}
-
-func (a *agentServer) listShelf(method, key string, result sdk.Result, cursor string) sdk.Result {
-	items := a.shelves().lists[method]
-	if cursor != "" { // we hand out no cursors: nothing follows any
-		items = json.RawMessage("[]")
-	}
-	return &rawList{result, key, items}
-}
-
-// MarshalJSON implements [json.Marshaler].
-func (r *rawList) MarshalJSON() ([]byte, error) {
-	raw, err := json.Marshal(r.Result)
-	if err != nil {
-		return nil, err
-	}
-	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &keys); err != nil {
-		return nil, err
-	}
-	delete(keys, r.key)
-	return object(keys, r.key, r.items)
 }

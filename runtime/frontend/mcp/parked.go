@@ -78,9 +78,8 @@ func serve[T any](ctx context.Context, a *agentServer, reach *reach, do work[T])
 	if reach.round.state == "" {
 		r = begin(ctx, p, a, reach, do)
 	} else {
-		var err *tool.Error
-		if r, err = p.resume(a, reach); err != nil {
-			return outcome[T]{err: err}, nil
+		if r = p.resume(a, reach); r == nil {
+			return outcome[T]{err: errStaleState}, nil
 		}
 	}
 	select {
@@ -232,9 +231,9 @@ func (p *parked) drop(q *question) {
 	delete(p.waiting, q.state)
 }
 
-// resume finds the run that a request continues and hands it the answers. A state works once, for the agent and the
+// resume finds the run that a request continues and hands it the answers; nil if there is none. A state works once, for the agent and the
 // request that it was made for.
-func (p *parked) resume(a *agentServer, reach *reach) (*run, *tool.Error) {
+func (p *parked) resume(a *agentServer, reach *reach) *run {
 	state := reach.round.state
 	p.mu.Lock()
 	q, ok := p.waiting[state]
@@ -243,11 +242,11 @@ func (p *parked) resume(a *agentServer, reach *reach) (*run, *tool.Error) {
 	}
 	p.mu.Unlock()
 	if !ok {
-		return nil, tool.Errorf(tool.BadRequest, "no call waits for this answer any more; call the tool again without requestState")
+		return nil
 	}
 	q.run.reach.Store(reach)
 	q.answer <- reach.round.answers
-	return q.run, nil
+	return q.run
 }
 
 // wait returns when no request runs any more.

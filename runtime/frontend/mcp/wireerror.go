@@ -1,0 +1,52 @@
+package mcp
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+// Most of what goes wrong with a call is a result, which models read and learn from. These are errors of the protocol
+// instead, which are the client program's to mend.
+
+// errStaleState answers a request state that nothing waits for: it is used, of another request, or made up.
+var errStaleState = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "no call waits for this requestState any more; call the tool again without it"}
+
+// missingCapability is the protocol's error for a tool that needs what the client did not declare (MCP 2026-07-28), or nil
+// for another result.
+func missingCapability(r *tool.Result) error {
+	if r == nil || !r.IsError {
+		return nil
+	}
+	var e struct {
+		Error    string          `json:"error"`
+		Required json.RawMessage `json:"required_capabilities"`
+	}
+	if json.Unmarshal([]byte(r.Text()), &e) != nil || e.Required == nil {
+		return nil
+	}
+	data, err := json.Marshal(map[string]json.RawMessage{"requiredCapabilities": e.Required})
+	if err != nil {
+		return nil
+	}
+	return &jsonrpc.Error{Code: sdk.CodeMissingRequiredClientCapabilities, Message: e.Error, Data: data}
+}
+
+// wireError is an error as JSON-RPC has it: a server's own as it is, others with their text.
+func wireError(err error) error {
+	var refusal *provider.Refusal
+	var failure *tool.Error
+	switch {
+	case errors.As(err, &refusal):
+		return &jsonrpc.Error{Code: refusal.Code, Message: refusal.Message, Data: refusal.Data}
+	case errors.As(err, &failure):
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: failure.Message}
+	default:
+		return err
+	}
+}
