@@ -186,6 +186,13 @@ func (c *cli) askDaemon(ctx context.Context, client *admin.Client) ([]finding, e
 			list = append(list, finding{"agents", note, fmt.Sprintf("agent %q has %d tools in its own list", a.GetName(), a.GetEager()), "defer some: tools { tool_search { defer } }"})
 		}
 	}
+	warnings, err := client.GetWarnings(ctx, &adminpb.GetWarningsRequest{})
+	if err != nil {
+		return list, err
+	}
+	for _, w := range warnings.GetWarnings() {
+		list = append(list, finding{"config", note, w, "correct the name, or start its provider"})
+	}
 	providers, err := client.ListProviders(ctx, &adminpb.ListProvidersRequest{})
 	if err != nil {
 		return list, err

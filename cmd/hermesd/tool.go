@@ -139,6 +139,7 @@ func (c *cli) toolDescribeCommand(agent *string) *cobra.Command {
 
 func (c *cli) toolCallCommand(agent *string) *cobra.Command {
 	var session string
+	var explain bool
 	cmd := &cobra.Command{
 		Use:   "call NAME [ARGUMENTS]",
 		Short: "Call a tool; its arguments are a JSON object, - reads it from standard input",
@@ -152,6 +153,9 @@ func (c *cli) toolCallCommand(agent *string) *cobra.Command {
 				return err
 			}
 			return c.withDaemon(cmd.Context(), func(client *admin.Client) error {
+				if explain {
+					return c.explainCall(cmd.Context(), client, &adminpb.ExplainCallRequest{Agent: *agent, Name: args[0], Arguments: arguments, Session: session})
+				}
 				stream, err := client.Call(cmd.Context(), &adminpb.CallRequest{Agent: *agent, Name: args[0], Arguments: arguments, Session: session})
 				if err != nil {
 					return err
@@ -161,6 +165,7 @@ func (c *cli) toolCallCommand(agent *string) *cobra.Command {
 		}),
 	}
 	cmd.Flags().StringVar(&session, "session", "", "the session that the call belongs to")
+	cmd.Flags().BoolVar(&explain, "explain", false, "also say what each stage did: what was coerced, which rule decided, how long it took")
 	return cmd
 }
 

@@ -20,6 +20,7 @@ func (d *Daemon) adminOptions(f *fronts) *admin.Options {
 	return &admin.Options{
 		Desk: d.desk, Catalog: d.catalog, Daemon: facts{d, f}, Streams: f.mcp, Dev: d, Logger: d.logger,
 		Allow: d.peers.allow, Approver: d.peers.approver, Approvals: approvalDesk{d.approvals.Broker}, Audit: auditDesk{d.audit},
+		Warnings: d.warnings,
 	}
 }
 

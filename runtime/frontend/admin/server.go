@@ -72,7 +72,9 @@ type Options struct {
 	// Approvals and Audit are behind the oversight service; where one is nil, its calls are refused.
 	Approvals Approvals
 	Audit     Audit
-	Logger    *slog.Logger // nil discards
+	// Warnings are what an operator should know about the configuration; nil has none.
+	Warnings func() []string
+	Logger   *slog.Logger // nil discards
 }
 
 // Server is the admin front end.

@@ -801,6 +801,214 @@ func (x *GetDefinitionResponse) GetDefinition() []byte {
 	return nil
 }
 
+type ExplainCallRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Agent         string                 `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Arguments     []byte                 `protobuf:"bytes,3,opt,name=arguments,proto3" json:"arguments,omitempty"` // a JSON object; empty is {}
+	Session       string                 `protobuf:"bytes,4,opt,name=session,proto3" json:"session,omitempty"`     // "": the agent's session of the command line
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainCallRequest) Reset() {
+	*x = ExplainCallRequest{}
+	mi := &file_oversight_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainCallRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainCallRequest) ProtoMessage() {}
+
+func (x *ExplainCallRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_oversight_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainCallRequest.ProtoReflect.Descriptor instead.
+func (*ExplainCallRequest) Descriptor() ([]byte, []int) {
+	return file_oversight_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ExplainCallRequest) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *ExplainCallRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ExplainCallRequest) GetArguments() []byte {
+	if x != nil {
+		return x.Arguments
+	}
+	return nil
+}
+
+func (x *ExplainCallRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+type ExplainCallResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Result        []byte                 `protobuf:"bytes,1,opt,name=result,proto3" json:"result,omitempty"` // JSON of MCP's CallToolResult
+	IsError       bool                   `protobuf:"varint,2,opt,name=is_error,json=isError,proto3" json:"is_error,omitempty"`
+	Explanation   []byte                 `protobuf:"bytes,3,opt,name=explanation,proto3" json:"explanation,omitempty"` // JSON: for each call what was coerced and what each stage did
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainCallResponse) Reset() {
+	*x = ExplainCallResponse{}
+	mi := &file_oversight_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainCallResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainCallResponse) ProtoMessage() {}
+
+func (x *ExplainCallResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_oversight_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainCallResponse.ProtoReflect.Descriptor instead.
+func (*ExplainCallResponse) Descriptor() ([]byte, []int) {
+	return file_oversight_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ExplainCallResponse) GetResult() []byte {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+func (x *ExplainCallResponse) GetIsError() bool {
+	if x != nil {
+		return x.IsError
+	}
+	return false
+}
+
+func (x *ExplainCallResponse) GetExplanation() []byte {
+	if x != nil {
+		return x.Explanation
+	}
+	return nil
+}
+
+type GetWarningsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetWarningsRequest) Reset() {
+	*x = GetWarningsRequest{}
+	mi := &file_oversight_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetWarningsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetWarningsRequest) ProtoMessage() {}
+
+func (x *GetWarningsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_oversight_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetWarningsRequest.ProtoReflect.Descriptor instead.
+func (*GetWarningsRequest) Descriptor() ([]byte, []int) {
+	return file_oversight_proto_rawDescGZIP(), []int{18}
+}
+
+type GetWarningsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Warnings      []string               `protobuf:"bytes,1,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetWarningsResponse) Reset() {
+	*x = GetWarningsResponse{}
+	mi := &file_oversight_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetWarningsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetWarningsResponse) ProtoMessage() {}
+
+func (x *GetWarningsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_oversight_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetWarningsResponse.ProtoReflect.Descriptor instead.
+func (*GetWarningsResponse) Descriptor() ([]byte, []int) {
+	return file_oversight_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *GetWarningsResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
 var File_oversight_proto protoreflect.FileDescriptor
 
 const file_oversight_proto_rawDesc = "" +
@@ -851,7 +1059,19 @@ const file_oversight_proto_rawDesc = "" +
 	"\battended\x18\x02 \x01(\bR\battended\x12\x1e\n" +
 	"\n" +
 	"definition\x18\x03 \x01(\fR\n" +
-	"definition2\xf3\x06\n" +
+	"definition\"v\n" +
+	"\x12ExplainCallRequest\x12\x14\n" +
+	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
+	"\targuments\x18\x03 \x01(\fR\targuments\x12\x18\n" +
+	"\asession\x18\x04 \x01(\tR\asession\"j\n" +
+	"\x13ExplainCallResponse\x12\x16\n" +
+	"\x06result\x18\x01 \x01(\fR\x06result\x12\x19\n" +
+	"\bis_error\x18\x02 \x01(\bR\aisError\x12 \n" +
+	"\vexplanation\x18\x03 \x01(\fR\vexplanation\"\x14\n" +
+	"\x12GetWarningsRequest\"1\n" +
+	"\x13GetWarningsResponse\x12\x1a\n" +
+	"\bwarnings\x18\x01 \x03(\tR\bwarnings2\xa9\b\n" +
 	"\tOversight\x12^\n" +
 	"\rListApprovals\x12%.hermes.admin.v1.ListApprovalsRequest\x1a&.hermes.admin.v1.ListApprovalsResponse\x12Z\n" +
 	"\x0eWatchApprovals\x12&.hermes.admin.v1.WatchApprovalsRequest\x1a\x1e.hermes.admin.v1.ApprovalEvent0\x01\x12a\n" +
@@ -864,7 +1084,9 @@ const file_oversight_proto_rawDesc = "" +
 	"\tTailAudit\x12\x1c.hermes.admin.v1.AuditFilter\x1a\x1a.hermes.admin.v1.AuditPage0\x01\x12I\n" +
 	"\vExportAudit\x12\x1c.hermes.admin.v1.AuditFilter\x1a\x1a.hermes.admin.v1.AuditPage0\x01\x12Z\n" +
 	"\vVerifyAudit\x12#.hermes.admin.v1.VerifyAuditRequest\x1a$.hermes.admin.v1.VerifyAuditResponse0\x01\x12^\n" +
-	"\rGetDefinition\x12%.hermes.admin.v1.GetDefinitionRequest\x1a&.hermes.admin.v1.GetDefinitionResponseB;Z9github.com/hermesd/hermesd/runtime/frontend/admin/adminpbb\x06proto3"
+	"\rGetDefinition\x12%.hermes.admin.v1.GetDefinitionRequest\x1a&.hermes.admin.v1.GetDefinitionResponse\x12Z\n" +
+	"\vExplainCall\x12#.hermes.admin.v1.ExplainCallRequest\x1a$.hermes.admin.v1.ExplainCallResponse0\x01\x12X\n" +
+	"\vGetWarnings\x12#.hermes.admin.v1.GetWarningsRequest\x1a$.hermes.admin.v1.GetWarningsResponseB;Z9github.com/hermesd/hermesd/runtime/frontend/admin/adminpbb\x06proto3"
 
 var (
 	file_oversight_proto_rawDescOnce sync.Once
@@ -878,7 +1100,7 @@ func file_oversight_proto_rawDescGZIP() []byte {
 	return file_oversight_proto_rawDescData
 }
 
-var file_oversight_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_oversight_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_oversight_proto_goTypes = []any{
 	(*ListApprovalsRequest)(nil),   // 0: hermes.admin.v1.ListApprovalsRequest
 	(*ListApprovalsResponse)(nil),  // 1: hermes.admin.v1.ListApprovalsResponse
@@ -896,13 +1118,17 @@ var file_oversight_proto_goTypes = []any{
 	(*VerifyAuditResponse)(nil),    // 13: hermes.admin.v1.VerifyAuditResponse
 	(*GetDefinitionRequest)(nil),   // 14: hermes.admin.v1.GetDefinitionRequest
 	(*GetDefinitionResponse)(nil),  // 15: hermes.admin.v1.GetDefinitionResponse
-	nil,                            // 16: hermes.admin.v1.AnswerApprovalRequest.PatternEntry
-	(*timestamppb.Timestamp)(nil),  // 17: google.protobuf.Timestamp
+	(*ExplainCallRequest)(nil),     // 16: hermes.admin.v1.ExplainCallRequest
+	(*ExplainCallResponse)(nil),    // 17: hermes.admin.v1.ExplainCallResponse
+	(*GetWarningsRequest)(nil),     // 18: hermes.admin.v1.GetWarningsRequest
+	(*GetWarningsResponse)(nil),    // 19: hermes.admin.v1.GetWarningsResponse
+	nil,                            // 20: hermes.admin.v1.AnswerApprovalRequest.PatternEntry
+	(*timestamppb.Timestamp)(nil),  // 21: google.protobuf.Timestamp
 }
 var file_oversight_proto_depIdxs = []int32{
-	16, // 0: hermes.admin.v1.AnswerApprovalRequest.pattern:type_name -> hermes.admin.v1.AnswerApprovalRequest.PatternEntry
-	17, // 1: hermes.admin.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
-	17, // 2: hermes.admin.v1.AuditFilter.until:type_name -> google.protobuf.Timestamp
+	20, // 0: hermes.admin.v1.AnswerApprovalRequest.pattern:type_name -> hermes.admin.v1.AnswerApprovalRequest.PatternEntry
+	21, // 1: hermes.admin.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
+	21, // 2: hermes.admin.v1.AuditFilter.until:type_name -> google.protobuf.Timestamp
 	0,  // 3: hermes.admin.v1.Oversight.ListApprovals:input_type -> hermes.admin.v1.ListApprovalsRequest
 	2,  // 4: hermes.admin.v1.Oversight.WatchApprovals:input_type -> hermes.admin.v1.WatchApprovalsRequest
 	4,  // 5: hermes.admin.v1.Oversight.AnswerApproval:input_type -> hermes.admin.v1.AnswerApprovalRequest
@@ -913,18 +1139,22 @@ var file_oversight_proto_depIdxs = []int32{
 	10, // 10: hermes.admin.v1.Oversight.ExportAudit:input_type -> hermes.admin.v1.AuditFilter
 	12, // 11: hermes.admin.v1.Oversight.VerifyAudit:input_type -> hermes.admin.v1.VerifyAuditRequest
 	14, // 12: hermes.admin.v1.Oversight.GetDefinition:input_type -> hermes.admin.v1.GetDefinitionRequest
-	1,  // 13: hermes.admin.v1.Oversight.ListApprovals:output_type -> hermes.admin.v1.ListApprovalsResponse
-	3,  // 14: hermes.admin.v1.Oversight.WatchApprovals:output_type -> hermes.admin.v1.ApprovalEvent
-	5,  // 15: hermes.admin.v1.Oversight.AnswerApproval:output_type -> hermes.admin.v1.AnswerApprovalResponse
-	7,  // 16: hermes.admin.v1.Oversight.ListGrants:output_type -> hermes.admin.v1.ListGrantsResponse
-	9,  // 17: hermes.admin.v1.Oversight.RevokeGrant:output_type -> hermes.admin.v1.RevokeGrantResponse
-	11, // 18: hermes.admin.v1.Oversight.QueryAudit:output_type -> hermes.admin.v1.AuditPage
-	11, // 19: hermes.admin.v1.Oversight.TailAudit:output_type -> hermes.admin.v1.AuditPage
-	11, // 20: hermes.admin.v1.Oversight.ExportAudit:output_type -> hermes.admin.v1.AuditPage
-	13, // 21: hermes.admin.v1.Oversight.VerifyAudit:output_type -> hermes.admin.v1.VerifyAuditResponse
-	15, // 22: hermes.admin.v1.Oversight.GetDefinition:output_type -> hermes.admin.v1.GetDefinitionResponse
-	13, // [13:23] is the sub-list for method output_type
-	3,  // [3:13] is the sub-list for method input_type
+	16, // 13: hermes.admin.v1.Oversight.ExplainCall:input_type -> hermes.admin.v1.ExplainCallRequest
+	18, // 14: hermes.admin.v1.Oversight.GetWarnings:input_type -> hermes.admin.v1.GetWarningsRequest
+	1,  // 15: hermes.admin.v1.Oversight.ListApprovals:output_type -> hermes.admin.v1.ListApprovalsResponse
+	3,  // 16: hermes.admin.v1.Oversight.WatchApprovals:output_type -> hermes.admin.v1.ApprovalEvent
+	5,  // 17: hermes.admin.v1.Oversight.AnswerApproval:output_type -> hermes.admin.v1.AnswerApprovalResponse
+	7,  // 18: hermes.admin.v1.Oversight.ListGrants:output_type -> hermes.admin.v1.ListGrantsResponse
+	9,  // 19: hermes.admin.v1.Oversight.RevokeGrant:output_type -> hermes.admin.v1.RevokeGrantResponse
+	11, // 20: hermes.admin.v1.Oversight.QueryAudit:output_type -> hermes.admin.v1.AuditPage
+	11, // 21: hermes.admin.v1.Oversight.TailAudit:output_type -> hermes.admin.v1.AuditPage
+	11, // 22: hermes.admin.v1.Oversight.ExportAudit:output_type -> hermes.admin.v1.AuditPage
+	13, // 23: hermes.admin.v1.Oversight.VerifyAudit:output_type -> hermes.admin.v1.VerifyAuditResponse
+	15, // 24: hermes.admin.v1.Oversight.GetDefinition:output_type -> hermes.admin.v1.GetDefinitionResponse
+	17, // 25: hermes.admin.v1.Oversight.ExplainCall:output_type -> hermes.admin.v1.ExplainCallResponse
+	19, // 26: hermes.admin.v1.Oversight.GetWarnings:output_type -> hermes.admin.v1.GetWarningsResponse
+	15, // [15:27] is the sub-list for method output_type
+	3,  // [3:15] is the sub-list for method input_type
 	3,  // [3:3] is the sub-list for extension type_name
 	3,  // [3:3] is the sub-list for extension extendee
 	0,  // [0:3] is the sub-list for field type_name
@@ -941,7 +1171,7 @@ func file_oversight_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_oversight_proto_rawDesc), len(file_oversight_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

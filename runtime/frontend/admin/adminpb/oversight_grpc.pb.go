@@ -32,6 +32,8 @@ const (
 	Oversight_ExportAudit_FullMethodName    = "/hermes.admin.v1.Oversight/ExportAudit"
 	Oversight_VerifyAudit_FullMethodName    = "/hermes.admin.v1.Oversight/VerifyAudit"
 	Oversight_GetDefinition_FullMethodName  = "/hermes.admin.v1.Oversight/GetDefinition"
+	Oversight_ExplainCall_FullMethodName    = "/hermes.admin.v1.Oversight/ExplainCall"
+	Oversight_GetWarnings_FullMethodName    = "/hermes.admin.v1.Oversight/GetWarnings"
 )
 
 // OversightClient is the client API for Oversight service.
@@ -59,6 +61,10 @@ type OversightClient interface {
 	VerifyAudit(ctx context.Context, in *VerifyAuditRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[VerifyAuditResponse], error)
 	// GetDefinition returns a tool that an agent may use, with everything that policy looks at.
 	GetDefinition(ctx context.Context, in *GetDefinitionRequest, opts ...grpc.CallOption) (*GetDefinitionResponse, error)
+	// ExplainCall runs a call like Admin's Call and answers once, with what each stage did to it.
+	ExplainCall(ctx context.Context, in *ExplainCallRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExplainCallResponse], error)
+	// GetWarnings returns what an operator should know about the configuration, one sentence each.
+	GetWarnings(ctx context.Context, in *GetWarningsRequest, opts ...grpc.CallOption) (*GetWarningsResponse, error)
 }
 
 type oversightClient struct {
@@ -205,6 +211,35 @@ func (c *oversightClient) GetDefinition(ctx context.Context, in *GetDefinitionRe
 	return out, nil
 }
 
+func (c *oversightClient) ExplainCall(ctx context.Context, in *ExplainCallRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExplainCallResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Oversight_ServiceDesc.Streams[4], Oversight_ExplainCall_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ExplainCallRequest, ExplainCallResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Oversight_ExplainCallClient = grpc.ServerStreamingClient[ExplainCallResponse]
+
+func (c *oversightClient) GetWarnings(ctx context.Context, in *GetWarningsRequest, opts ...grpc.CallOption) (*GetWarningsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetWarningsResponse)
+	err := c.cc.Invoke(ctx, Oversight_GetWarnings_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // OversightServer is the server API for Oversight service.
 // All implementations must embed UnimplementedOversightServer
 // for forward compatibility.
@@ -230,6 +265,10 @@ type OversightServer interface {
 	VerifyAudit(*VerifyAuditRequest, grpc.ServerStreamingServer[VerifyAuditResponse]) error
 	// GetDefinition returns a tool that an agent may use, with everything that policy looks at.
 	GetDefinition(context.Context, *GetDefinitionRequest) (*GetDefinitionResponse, error)
+	// ExplainCall runs a call like Admin's Call and answers once, with what each stage did to it.
+	ExplainCall(*ExplainCallRequest, grpc.ServerStreamingServer[ExplainCallResponse]) error
+	// GetWarnings returns what an operator should know about the configuration, one sentence each.
+	GetWarnings(context.Context, *GetWarningsRequest) (*GetWarningsResponse, error)
 	mustEmbedUnimplementedOversightServer()
 }
 
@@ -269,6 +308,12 @@ func (UnimplementedOversightServer) VerifyAudit(*VerifyAuditRequest, grpc.Server
 }
 func (UnimplementedOversightServer) GetDefinition(context.Context, *GetDefinitionRequest) (*GetDefinitionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetDefinition not implemented")
+}
+func (UnimplementedOversightServer) ExplainCall(*ExplainCallRequest, grpc.ServerStreamingServer[ExplainCallResponse]) error {
+	return status.Error(codes.Unimplemented, "method ExplainCall not implemented")
+}
+func (UnimplementedOversightServer) GetWarnings(context.Context, *GetWarningsRequest) (*GetWarningsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetWarnings not implemented")
 }
 func (UnimplementedOversightServer) mustEmbedUnimplementedOversightServer() {}
 func (UnimplementedOversightServer) testEmbeddedByValue()                   {}
@@ -443,6 +488,35 @@ func _Oversight_GetDefinition_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Oversight_ExplainCall_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ExplainCallRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(OversightServer).ExplainCall(m, &grpc.GenericServerStream[ExplainCallRequest, ExplainCallResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Oversight_ExplainCallServer = grpc.ServerStreamingServer[ExplainCallResponse]
+
+func _Oversight_GetWarnings_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetWarningsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OversightServer).GetWarnings(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Oversight_GetWarnings_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OversightServer).GetWarnings(ctx, req.(*GetWarningsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Oversight_ServiceDesc is the grpc.ServiceDesc for Oversight service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -474,6 +548,10 @@ var Oversight_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "GetDefinition",
 			Handler:    _Oversight_GetDefinition_Handler,
 		},
+		{
+			MethodName: "GetWarnings",
+			Handler:    _Oversight_GetWarnings_Handler,
+		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
@@ -494,6 +572,11 @@ var Oversight_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "VerifyAudit",
 			Handler:       _Oversight_VerifyAudit_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "ExplainCall",
+			Handler:       _Oversight_ExplainCall_Handler,
 			ServerStreams: true,
 		},
 	},

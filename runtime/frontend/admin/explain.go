@@ -1,0 +1,75 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/hermesd/hermesd/runtime/frontend"
+	"github.com/hermesd/hermesd/runtime/frontend/admin/adminpb"
+	"github.com/hermesd/hermesd/runtime/pipeline"
+	"github.com/hermesd/hermesd/runtime/schema"
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+// Explanation is what the pipeline did with one call, as JSON for `hermesd tool call --explain`.
+type Explanation struct {
+	CallID    string          `json:"call_id"`
+	Tool      tool.Name       `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"` // as the provider got them, or would have
+	Coerced   []schema.Change `json:"coerced,omitempty"`
+	Code      tool.Code       `json:"code,omitempty"` // why it failed
+	Took      time.Duration   `json:"took_ns"`
+	Stages    []pipeline.Step `json:"stages"`
+}
+
+// ExplainCall implements hermes.admin.v1.
+func (s *Server) ExplainCall(req *adminpb.ExplainCallRequest, stream grpc.ServerStreamingServer[adminpb.ExplainCallResponse]) error {
+	agent, err := s.agent(req.GetAgent())
+	if err != nil {
+		return err
+	}
+	list := []Explanation{}
+	result := s.options.Desk.Dispatch(stream.Context(), &frontend.Call{
+		Agent: agent, Session: s.options.Desk.Session(agent, req.GetSession(), commandLine), Via: tool.ViaAdmin,
+		Name: req.GetName(), Arguments: req.GetArguments(),
+		Explain: func(outs []pipeline.Outcome) {
+			for i := range outs {
+				list = append(list, explanationOf(&outs[i]))
+			}
+		},
+	})
+	raw, err := tool.JSON(result)
+	if err != nil {
+		return tool.Errorf(tool.BadAnswer, "the tool's provider answered something that is no JSON: %w", err)
+	}
+	told, err := tool.JSON(list)
+	if err != nil {
+		return err
+	}
+	return stream.Send(&adminpb.ExplainCallResponse{Result: raw, IsError: result.IsError, Explanation: told})
+}
+
+func explanationOf(out *pipeline.Outcome) Explanation {
+	e := Explanation{Coerced: out.Coerced, Took: out.Duration, Stages: out.Steps}
+	if out.Call != nil {
+		e.CallID, e.Tool, e.Arguments = out.Call.ID, out.Call.Tool, out.Call.Arguments
+	}
+	if out.Err != nil {
+		e.Code = out.Err.Code
+	}
+	return e
+}
+
+// GetWarnings implements hermes.admin.v1.
+func (s *Server) GetWarnings(context.Context, *adminpb.GetWarningsRequest) (*adminpb.GetWarningsResponse, error) {
+	r := &adminpb.GetWarningsResponse{}
+	if s.options.Warnings != nil {
+		for _, w := range s.options.Warnings() {
+			r.Warnings = append(r.Warnings, valid(w))
+		}
+	}
+	return r, nil
+}
