@@ -127,8 +127,8 @@ func (e *Engine) prepare(docs []Document, hashes []uint64, old *Corpus) ([]*entr
 	if old.vocab.size() > 0 {
 		vocab = old.vocab.flat().extend()
 	}
-	p := newPreparer(e.lex, vocab)
 	entries := make([]*entry, 0, len(docs))
+	var changed []unprepared
 	at := 0
 	for i, o := range order {
 		d := &docs[o]
@@ -142,8 +142,10 @@ func (e *Engine) prepare(docs []Document, hashes []uint64, old *Corpus) ([]*entr
 			entries = append(entries, old.docs[at].from(d))
 			continue
 		}
-		entries = append(entries, p.prepare(d, hashes[o]))
+		changed = append(changed, unprepared{len(entries), d, hashes[o]})
+		entries = append(entries, nil)
 	}
+	prepareAll(entries, changed, e.lex, vocab)
 	if len(vocab.terms) == 0 && vocab.parent != nil {
 		vocab = vocab.parent
 	}
