@@ -124,6 +124,23 @@ func TestLoops(t *testing.T) {
 func call2(c *guard.Call, _ guard.Outcome) *guard.Call      { return c }
 func outcome2(_ *guard.Call, o guard.Outcome) guard.Outcome { return o }
 
+func TestAToolThatWasAwayRunsAsSoonAsItIsBack(t *testing.T) {
+	for _, code := range []tool.Code{tool.ProviderStarting, tool.ProviderDown, tool.ProviderQuarantined, tool.NotSent, tool.NotAvailable, tool.AuditUnavailable} {
+		t.Run(string(code), func(t *testing.T) {
+			g := newGuard(t, guard.Defaults())
+			var got []string
+			for range 9 {
+				got = append(got, one(g, call(), guard.Outcome{Err: tool.Errorf(code, "x")}))
+			}
+			got = append(got, one(g, call(), guard.Outcome{}), one(g, call(), guard.Outcome{IsError: true}))
+			const ended = "replaced: loop_blocked"
+			if diff := cmp.Diff([]string{"ok", "note", "note", "note", ended, ended, ended, ended, ended, "ok", "ok"}, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestACallThatIsRefusedBeforeTheGuardIsEndedToo(t *testing.T) {
 	g := newGuard(t, guard.Defaults())
 	var got []tool.Code

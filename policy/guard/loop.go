@@ -55,7 +55,10 @@ type session struct {
 
 type count struct {
 	failures int
-	last     time.Time
+	// tried are those of the failures that speak against the call itself. Only they keep it from being tried again: a tool
+	// that could not be had runs as soon as it can be had.
+	tried int
+	last  time.Time
 }
 
 func (l *loops) init(sessions int, forget time.Duration) {
@@ -146,8 +149,9 @@ func (l *loops) count(c *Call, out *Outcome, limits *Limits, now time.Time) Judg
 		l.drop(s)
 		return Judgement{}
 	}
-	calls := fail(s.calls, digest, now, l.forget)
-	tools := fail(s.tools, c.Tool, now, l.forget)
+	tried := out.Err == nil || !away(out.Err.Code)
+	calls := fail(s.calls, digest, now, l.forget, tried)
+	tools := fail(s.tools, c.Tool, now, l.forget, tried)
 	refused := out.Err != nil && !ran(out.Err.Code)
 	switch {
 	case refused && limits.SameCallBlock > 0 && calls >= limits.SameCallBlock:
@@ -188,16 +192,25 @@ func ran(code tool.Code) bool {
 	return false
 }
 
-// failures is the number that still counts.
+// away reports whether an error says that the tool could not be had, whatever the call.
+func away(code tool.Code) bool {
+	switch code {
+	case tool.NotAvailable, tool.ProviderStarting, tool.ProviderDown, tool.ProviderQuarantined, tool.NotSent, tool.AuditUnavailable:
+		return true
+	}
+	return false
+}
+
+// failures is the number that still counts against a call.
 func failures[K comparable](m map[K]*count, key K, now time.Time, forget time.Duration) int {
 	if n := m[key]; n != nil && now.Sub(n.last) < forget {
-		return n.failures
+		return n.tried
 	}
 	return 0
 }
 
 // fail counts one more failure and returns their number.
-func fail[K comparable](m map[K]*count, key K, now time.Time, forget time.Duration) int {
+func fail[K comparable](m map[K]*count, key K, now time.Time, forget time.Duration, tried bool) int {
 	n := m[key]
 	if n == nil {
 		if len(m) >= maxCalls {
@@ -207,9 +220,12 @@ func fail[K comparable](m map[K]*count, key K, now time.Time, forget time.Durati
 		m[key] = n
 	}
 	if now.Sub(n.last) >= forget {
-		n.failures = 0
+		n.failures, n.tried = 0, 0
 	}
 	n.failures, n.last = n.failures+1, now
+	if tried {
+		n.tried++
+	}
 	return n.failures
 }
 
