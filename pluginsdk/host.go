@@ -64,23 +64,51 @@ func AskHuman(ctx context.Context, q Question) (Answer, error) {
 // CallTool calls another tool as the agent of the running call, through the same checks as the agent's own calls. It
 // needs the capability [CanCallTool]. args is marshalled to a JSON object; nil means no arguments.
 func CallTool(ctx context.Context, name string, args any) (*Result, error) {
+	result, _, err := callTool(ctx, name, args, &pb.HostRequest{}, false)
+	return result, err
+}
+
+// Delegation lets the plugin call one tool as one agent when no call of that agent runs: from [Plugin.Run], for example.
+// Keep it as the secret that it is; [Store] is a place for it. It ends when an operator revokes it, when the agent may no
+// longer use the tool in whose call it was issued, and when the daemon is started anew; a call then fails with [NotGranted].
+type Delegation struct {
+	Tool  string `json:"tool"`
+	Token string `json:"token"`
+}
+
+// Delegate is [CallTool] that asks for a delegation besides. There is none if the call fails.
+func Delegate(ctx context.Context, name string, args any) (*Result, Delegation, error) {
+	result, token, err := callTool(ctx, name, args, &pb.HostRequest{}, true)
+	if err != nil {
+		return nil, Delegation{}, err
+	}
+	return result, Delegation{Tool: name, Token: token}, nil
+}
+
+// Call calls the delegation's tool. ctx must come from the SDK.
+func (d Delegation) Call(ctx context.Context, args any) (*Result, error) {
+	result, _, err := callTool(ctx, d.Tool, args, &pb.HostRequest{Delegation: d.Token}, false)
+	return result, err
+}
+
+func callTool(ctx context.Context, name string, args any, req *pb.HostRequest, delegate bool) (*Result, string, error) {
 	if args == nil {
 		args = struct{}{}
 	}
 	raw, err := compact(args)
 	if err != nil {
-		return nil, fmt.Errorf("the arguments of %s cannot be encoded: %w", name, err)
+		return nil, "", fmt.Errorf("the arguments of %s cannot be encoded: %w", name, err)
 	}
-	a, err := ask(ctx, CanCallTool, &pb.HostRequest{Request: &pb.HostRequest_CallTool{
-		CallTool: &pb.CallTool{Name: name, Arguments: raw},
-	}})
+	req.Request = &pb.HostRequest_CallTool{CallTool: &pb.CallTool{Name: name, Arguments: raw, Delegate: delegate}}
+	a, err := ask(ctx, CanCallTool, req)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if a.GetCallTool() == nil {
-		return nil, errWrongAnswer
+		return nil, "", errWrongAnswer
 	}
-	return resultFromProto(a.GetCallTool())
+	result, err := resultFromProto(a.GetCallTool())
+	return result, a.GetDelegation(), err
 }
 
 // Sample lets the agent's model complete something. params are those of MCP's sampling/createMessage and the answer is

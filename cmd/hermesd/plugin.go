@@ -12,11 +12,12 @@ import (
 
 	"github.com/hermesd/hermesd/runtime/frontend/admin"
 	"github.com/hermesd/hermesd/runtime/frontend/admin/adminpb"
+	"github.com/hermesd/hermesd/runtime/provider"
 )
 
 func (c *cli) pluginCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "plugin", Short: "Plugins and other providers: their state, and why a tool cannot be had"}
-	cmd.AddCommand(c.pluginListCommand(), c.pluginInspectCommand())
+	cmd.AddCommand(c.pluginListCommand(), c.pluginInspectCommand(), c.pluginLogsCommand(), c.pluginRestartCommand(), c.pluginRevokeCommand())
 	cmd.AddCommand(c.pluginInstallCommand(), c.pluginPinCommand(), c.pluginRollbackCommand(), c.pluginVerifyCommand(), c.pluginLockCommand())
 	cmd.AddCommand(c.pluginNewCommand(), c.pluginCheckCommand(), c.pluginDevCommand(), c.pluginDocsCommand())
 	return cmd
@@ -29,7 +30,10 @@ type providerStatus struct {
 	State       string            `json:"state"`
 	Reason      string            `json:"reason,omitempty"`
 	Since       time.Time         `json:"since"`
+	Healthy     bool              `json:"healthy"`
 	LastSuccess *time.Time        `json:"last_success,omitempty"`
+	LastFailure *time.Time        `json:"last_failure,omitempty"`
+	Failure     string            `json:"failure,omitempty"`
 	Restarts    int32             `json:"restarts"`
 	PID         int32             `json:"pid,omitempty"`
 	Tools       int32             `json:"tools"`
@@ -38,15 +42,19 @@ type providerStatus struct {
 }
 
 func statusOf(p *adminpb.ProviderStatus) providerStatus {
-	s := providerStatus{
+	return providerStatus{
 		Name: p.GetName(), Source: p.GetSource(), State: p.GetState(), Reason: p.GetReason(), Since: p.GetSince().AsTime(),
 		Restarts: p.GetRestarts(), PID: p.GetPid(), Tools: p.GetTools(), Unmet: p.GetUnmet(), Refused: p.GetRefused(),
+		Healthy: p.GetHealthy(), Failure: p.GetFailure(), LastSuccess: moment(p.GetLastSuccess()), LastFailure: moment(p.GetLastFailure()),
 	}
-	if p.GetLastSuccess() != nil {
-		at := p.GetLastSuccess().AsTime()
-		s.LastSuccess = &at
+}
+
+func moment(at *timestamppb.Timestamp) *time.Time {
+	if at == nil {
+		return nil
 	}
-	return s
+	t := at.AsTime()
+	return &t
 }
 
 func (c *cli) pluginListCommand() *cobra.Command {
@@ -81,17 +89,24 @@ func (c *cli) printProviders(providers []*adminpb.ProviderStatus) error {
 		return c.printJSON(list)
 	}
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tKIND\tSTATE\tSINCE\tTOOLS\tPID\tREASON")
+	fmt.Fprintln(w, "NAME\tKIND\tSTATE\tSINCE\tWORKED\tRESTARTS\tTOOLS\tPID\tREASON")
 	for _, p := range providers {
 		pid := ""
 		if p.GetPid() != 0 {
 			pid = strconv.Itoa(int(p.GetPid()))
 		}
-		reason := p.GetReason()
+		reason, worked := p.GetReason(), "never"
+		if p.GetLastSuccess() != nil {
+			worked = ago(p.GetLastSuccess()) + " ago"
+		}
+		if p.GetState() == string(provider.Ready) && !p.GetHealthy() {
+			reason = "its last exchange failed: " + p.GetFailure()
+		}
 		if n := len(p.GetUnmet()) + len(p.GetRefused()); reason == "" && n > 0 {
 			reason = fmt.Sprintf("%d tools are not offered; see: hermesd plugin inspect %s", n, p.GetName())
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", p.GetName(), p.GetSource(), p.GetState(), ago(p.GetSince()), p.GetTools(), pid, reason)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n",
+			p.GetName(), p.GetSource(), p.GetState(), ago(p.GetSince()), worked, p.GetRestarts(), p.GetTools(), pid, reason)
 	}
 	return w.Flush()
 }

@@ -48,7 +48,7 @@ var table = []layer{
 	{"runtime/pipeline", []string{"runtime/schema", "runtime/tool", "runtime/provider", "internal/redact"}},
 	{"runtime/bridge", []string{"runtime/catalog", "runtime/pipeline", "search", "runtime/tool", "runtime/provider"}},
 	{"runtime/frontend/frontendtest", []string{"runtime/...", "policy", "search"}},
-	{"runtime/frontend/...", []string{"runtime/bridge", "runtime/disclosure", "runtime/catalog", "runtime/pipeline", "runtime/provider", "runtime/tool", "runtime/frontend/..."}},
+	{"runtime/frontend/...", []string{"runtime/bridge", "runtime/disclosure", "runtime/catalog", "runtime/pipeline", "runtime/provider", "runtime/provider/providerlog", "runtime/tool", "runtime/frontend/..."}},
 	{"runtime/daemon/...", []string{"runtime/...", "policy/...", "search/...", "hooks/...", "internal/redact", "internal/procgroup"}},
 }
 

@@ -1881,7 +1881,7 @@ type HostRequest struct {
 	//	*HostRequest_Sample
 	//	*HostRequest_Store
 	Request isHostRequest_Request `protobuf_oneof:"request"`
-	// Outside a call: the delegation that the host issued in an earlier call.
+	// Outside a call: the delegation that the host issued in an earlier call. It covers call_tool of one tool.
 	Delegation    string `protobuf:"bytes,6,opt,name=delegation,proto3" json:"delegation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2063,9 +2063,11 @@ func (x *AskHuman) GetChoices() []string {
 }
 
 type CallTool struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Arguments     []byte                 `protobuf:"bytes,2,opt,name=arguments,proto3" json:"arguments,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Name      string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Arguments []byte                 `protobuf:"bytes,2,opt,name=arguments,proto3" json:"arguments,omitempty"`
+	// Asks for a delegation with the answer: it lets the plugin call this tool as this agent after the call has ended.
+	Delegate      bool `protobuf:"varint,3,opt,name=delegate,proto3" json:"delegate,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2112,6 +2114,13 @@ func (x *CallTool) GetArguments() []byte {
 		return x.Arguments
 	}
 	return nil
+}
+
+func (x *CallTool) GetDelegate() bool {
+	if x != nil {
+		return x.Delegate
+	}
+	return false
 }
 
 type Sample struct {
@@ -2921,10 +2930,11 @@ const file_plugin_proto_rawDesc = "" +
 	"\bAskHuman\x12\x18\n" +
 	"\amessage\x18\x01 \x01(\tR\amessage\x12\x16\n" +
 	"\x06schema\x18\x02 \x01(\fR\x06schema\x12\x18\n" +
-	"\achoices\x18\x03 \x03(\tR\achoices\"<\n" +
+	"\achoices\x18\x03 \x03(\tR\achoices\"X\n" +
 	"\bCallTool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
-	"\targuments\x18\x02 \x01(\fR\targuments\" \n" +
+	"\targuments\x18\x02 \x01(\fR\targuments\x12\x1a\n" +
+	"\bdelegate\x18\x03 \x01(\bR\bdelegate\" \n" +
 	"\x06Sample\x12\x16\n" +
 	"\x06params\x18\x01 \x01(\fR\x06params\"\xcd\x01\n" +
 	"\x05Store\x12?\n" +

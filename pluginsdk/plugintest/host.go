@@ -154,6 +154,13 @@ func (h *Host) keep(op *pb.Store) *pb.StoreAnswer {
 // provider is the host as hermesd's own plugin host wants it.
 func (h *Host) provider(o *Outcome) *provider.Host {
 	var mu sync.Mutex
+	call := func(_ context.Context, name tool.Name, args json.RawMessage) (*tool.Result, error) {
+		r, err := h.callTool(name, args)
+		if err != nil {
+			return nil, toolError(err)
+		}
+		return toolResult(r)
+	}
 	return &provider.Host{
 		OnProgress: func(p tool.Progress) {
 			mu.Lock()
@@ -173,13 +180,8 @@ func (h *Host) provider(o *Outcome) *provider.Host {
 			raw, err := h.sample(params)
 			return raw, toolError(err)
 		},
-		OnCallTool: func(_ context.Context, name tool.Name, args json.RawMessage) (*tool.Result, error) {
-			r, err := h.callTool(name, args)
-			if err != nil {
-				return nil, toolError(err)
-			}
-			return toolResult(r)
-		},
+		OnCallTool: call,
+		OnDelegate: func(tool.Name) *provider.Delegate { return &provider.Delegate{CallTool: call} },
 	}
 }
 

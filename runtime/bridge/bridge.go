@@ -95,6 +95,8 @@ type Caller struct {
 	TraceParent string
 	// Via is how the call arrived; "" is ViaBridge for an entry of a tool_call and ViaDirect for a direct call.
 	Via tool.Via
+	// Depth is how many calls of plugins the request is nested in.
+	Depth int
 	// Resume is what the client brought back with a request that was suspended.
 	Resume string
 	// Suspendable clients bring a request back with a human's answer, see [Suspended].

@@ -83,7 +83,7 @@ func (b *Bridge) run(ctx context.Context, c *Caller, entries []entry) ([]slot, e
 			View: view, Host: c.Host, Resume: c.Resume, Suspendable: c.Suspendable, Explain: c.Explain != nil,
 			Call: &tool.Call{
 				Agent: c.Agent, Session: c.Session, Attended: c.Attended, Tool: s.name, Arguments: e.arguments,
-				Via: cmp.Or(c.Via, e.via), TraceParent: c.TraceParent,
+				Via: cmp.Or(c.Via, e.via), TraceParent: c.TraceParent, Depth: c.Depth,
 			},
 		})
 	}

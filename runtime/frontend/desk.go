@@ -55,6 +55,9 @@ type Call struct {
 	Resume      string
 	// Explain hears what the pipeline did with the call. It may be nil.
 	Explain func([]pipeline.Outcome)
+
+	depth int  // how many calls of plugins it is nested in
+	alone bool // it belongs to no conversation: there is no human to ask
 }
 
 // Session is the full id of an agent's session: the one that the request names, else the agent's current one with this
@@ -64,16 +67,20 @@ func (d *Desk) Session(agent *disclosure.Agent, named, client string) string {
 }
 
 // Caller is who calls, as the bridge wants it.
-func (d *Desk) Caller(c *Call) *bridge.Caller { return caller(c, d.Disclosure.For(c.Agent)) }
+func (d *Desk) Caller(c *Call) *bridge.Caller { return d.caller(c, d.Disclosure.For(c.Agent)) }
 
-func caller(c *Call, shown *disclosure.Assembly) *bridge.Caller {
+func (d *Desk) caller(c *Call, shown *disclosure.Assembly) *bridge.Caller {
 	s := &shown.Settings
-	return &bridge.Caller{
-		Agent: c.Agent.Name, Session: c.Session, Attended: c.Agent.Attended,
+	from := &bridge.Caller{
+		Agent: c.Agent.Name, Session: c.Session, Attended: c.Agent.Attended && !c.alone,
 		View: shown.View, Searchable: shown.Searchable, Shown: shown, Names: s.Names,
 		DirectCall: s.DirectCall, DefaultLimit: s.SearchDefaultLimit, MaxLimit: s.MaxSearchLimit,
-		Host: c.Host, TraceParent: c.TraceParent, Via: c.Via, Resume: c.Resume, Suspendable: c.Suspendable, Explain: c.Explain,
+		Host: d.host(c), TraceParent: c.TraceParent, Via: c.Via, Depth: c.depth, Resume: c.Resume, Suspendable: c.Suspendable, Explain: c.Explain,
 	}
+	if c.depth > 0 {
+		from.DirectCall = "" // a plugin has no list that a tool could stand in
+	}
+	return from
 }
 
 // Dispatch runs one call to its end. Whatever goes wrong is a result that tells the agent what to do next; there is no
@@ -106,7 +113,7 @@ func (d *Desk) DispatchAll(ctx context.Context, calls []*Call) []*tool.Result {
 		items[i] = bridge.Item{Kind: kind, Name: c.Name, Arguments: c.arguments()}
 	}
 	results := make([]*tool.Result, len(calls))
-	for i, a := range d.Bridge.All(ctx, caller(calls[0], shown), items) {
+	for i, a := range d.Bridge.All(ctx, d.caller(calls[0], shown), items) {
 		results[i] = final(calls[i].Name, a.Result, a.Err)
 	}
 	return results
@@ -132,7 +139,7 @@ func (c *Call) arguments() json.RawMessage {
 func (d *Desk) dispatch(ctx context.Context, c *Call) (*tool.Result, error) {
 	args := c.arguments()
 	shown := d.Disclosure.For(c.Agent)
-	from := caller(c, shown)
+	from := d.caller(c, shown)
 	switch kind, _ := shown.Bridge(c.Name); kind {
 	case catalog.BridgeSearch:
 		return d.Bridge.Search(ctx, from, args)

@@ -60,17 +60,15 @@ func (r *requests) decide(ctx context.Context, req *pb.HostRequest, call *provid
 		return refusal(tool.Errorf(tool.NotGranted, "the plugin does not declare the capability %q", kind))
 	case kind == grantStore:
 		return r.provider.keys.answer(req.GetStore())
+	case kind == grantCall:
+		return r.callTool(ctx, req, call)
 	case call == nil:
 		return refusal(tool.Errorf(tool.Unsupported, "%s is possible only while a call runs", kind))
 	}
-	switch ask := req.GetRequest().(type) {
-	case *pb.HostRequest_AskHuman:
-		return askHuman(ctx, call.Host, ask.AskHuman)
-	case *pb.HostRequest_CallTool:
-		return callTool(ctx, call.Host, ask.CallTool)
-	default:
-		return sample(ctx, call.Host, req.GetSample())
+	if kind == grantAsk {
+		return askHuman(ctx, call.Host, req.GetAskHuman())
 	}
+	return sample(ctx, call.Host, req.GetSample())
 }
 
 func kindOf(req *pb.HostRequest) string {
@@ -117,25 +115,6 @@ func choiceSchema(choices []string) json.RawMessage {
 		panic("pluginhost: strings did not marshal: " + err.Error())
 	}
 	return raw
-}
-
-func callTool(ctx context.Context, host *provider.Host, ask *pb.CallTool) *pb.AnswerRequest {
-	args := json.RawMessage(ask.GetArguments())
-	if len(args) == 0 {
-		args = json.RawMessage("{}")
-	}
-	if !json.Valid(args) {
-		return refusal(tool.Errorf(tool.BadRequest, "the arguments are not JSON"))
-	}
-	result, err := host.CallTool(ctx, ask.GetName(), args)
-	if err != nil {
-		return refusal(err)
-	}
-	r := &pb.Result{Structured: result.Structured, IsError: result.IsError, Meta: result.Meta}
-	for _, c := range result.Content {
-		r.Content = append(r.Content, c)
-	}
-	return &pb.AnswerRequest{Answer: &pb.AnswerRequest_CallTool{CallTool: r}}
 }
 
 func sample(ctx context.Context, host *provider.Host, ask *pb.Sample) *pb.AnswerRequest {

@@ -29,6 +29,8 @@ type Inspection struct {
 	CacheDir             string
 	Layers               []Layer // of isolation, for the last started process
 
+	Delegations []Delegation // what it may do outside calls
+
 	Tools   []tool.Definition
 	Unmet   map[tool.Name]string
 	Refused map[tool.Name]string
@@ -47,7 +49,7 @@ func (p *Provider) Inspect() Inspection {
 	x := Inspection{
 		Identity: p.Identity(), Status: offer.Status, Path: o.Path, Args: o.Args, Pinned: o.SHA256 != "",
 		Grants: o.Grant, StateDir: o.StateDir, RuntimeDir: socketRoot(o.RuntimeDir), CacheDir: o.CacheDir,
-		Tools: offer.Tools, Unmet: offer.Unmet, Refused: offer.Refused,
+		Delegations: p.delegations.list(), Tools: offer.Tools, Unmet: offer.Unmet, Refused: offer.Refused,
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

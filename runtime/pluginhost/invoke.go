@@ -119,7 +119,7 @@ func (c *call) message(ctx context.Context) *pb.InvokeRequest {
 	call := c.request.Call
 	m := &pb.InvokeRequest{
 		CallId: call.ID, Tool: c.request.Definition.OwnName, Arguments: call.Arguments, Session: call.Session, Agent: call.Agent,
-		Traceparent: call.TraceParent, MaxResultBytes: uint64(c.maxResult), Attended: call.Attended,
+		Traceparent: call.TraceParent, MaxResultBytes: uint64(c.maxResult), Attended: call.Attended, Depth: uint32(call.Depth),
 	}
 	for _, kind := range c.provider.opts.Grant {
 		if capable(c.instance.describe, kind) {

@@ -28,6 +28,8 @@ type Provider struct {
 	supervisor *supervisor.Supervisor[*instance]
 	verdicts   verdicts
 
+	delegations delegations
+
 	mu      sync.Mutex // of what the offer is made from
 	known   *knowledge // nil before anything is known
 	hash    string     // of known.tools

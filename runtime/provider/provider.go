@@ -133,6 +133,16 @@ type Host struct {
 	OnInputs func(ctx context.Context, requests map[string]Input) (map[string]json.RawMessage, error)
 	// OnCallTool runs another tool as the agent of the running call.
 	OnCallTool func(ctx context.Context, name tool.Name, args json.RawMessage) (*tool.Result, error)
+	// OnDelegate makes a way to call tools as the agent of the running call, which is one of issuer, after that call.
+	OnDelegate func(issuer tool.Name) *Delegate
+}
+
+// Delegate calls tools as an agent whose call has ended.
+type Delegate struct {
+	// Check is nil, or says why the delegate has ended for good: the agent is gone, or may no longer use the tool in whose
+	// call the delegate was made.
+	Check    func() error
+	CallTool func(ctx context.Context, name tool.Name, args json.RawMessage) (*tool.Result, error)
 }
 
 // Progress passes a step on. Like all methods of Host it works on a nil Host.
@@ -179,6 +189,14 @@ func (h *Host) CallTool(ctx context.Context, name tool.Name, args json.RawMessag
 		return nil, tool.Errorf(tool.Unsupported, "this call cannot call other tools; give the operator's block grant = [\"call_tool\"]")
 	}
 	return h.OnCallTool(ctx, name, args)
+}
+
+// Delegate makes a way to call tools after the running call, which is one of issuer.
+func (h *Host) Delegate(issuer tool.Name) (*Delegate, error) {
+	if h == nil || h.OnDelegate == nil {
+		return nil, tool.Errorf(tool.Unsupported, "this call cannot call other tools after its end; call them while it runs")
+	}
+	return h.OnDelegate(issuer), nil
 }
 
 // Question is a form for a human, as MCP's elicitation/create has it.

@@ -102,6 +102,8 @@ type Call struct {
 	Via       Via             // how the call arrived, for the audit
 	// TraceParent is the W3C trace context of the caller ("" if none).
 	TraceParent string
+	// Depth is how many calls of plugins it is nested in; 0 for an agent's own call.
+	Depth int
 }
 
 // Via tells how a call reached the pipeline.

@@ -18,12 +18,18 @@ func sortedNames() []string { return slices.Sorted(maps.Keys(handlers)) }
 
 // roundTrip sends a host request on the call's stream and waits for its answer.
 func (s *service) roundTrip(ctx context.Context, r *pb.HostRequest, out send) *pb.AnswerRequest {
+	return s.exchange(ctx, r, func(r *pb.HostRequest) {
+		out(&pb.InvokeResponse{Event: &pb.InvokeResponse_HostRequest{HostRequest: r}})
+	})
+}
+
+func (s *service) exchange(ctx context.Context, r *pb.HostRequest, send func(*pb.HostRequest)) *pb.AnswerRequest {
 	answer := make(chan *pb.AnswerRequest, 1)
 	s.mu.Lock()
 	r.Id = strconv.Itoa(len(s.answers)) + "-" + strconv.FormatInt(s.checks.Add(1), 10)
 	s.answers[r.GetId()] = answer
 	s.mu.Unlock()
-	out(&pb.InvokeResponse{Event: &pb.InvokeResponse_HostRequest{HostRequest: r}})
+	send(r)
 	select {
 	case a := <-answer:
 		a.Id = ""
@@ -69,4 +75,28 @@ func store(s *service, ctx context.Context, req *pb.InvokeRequest, out send) *pb
 	return text(show(s.roundTrip(ctx, &pb.HostRequest{Request: &pb.HostRequest_Store{Store: &pb.Store{
 		Operation: pb.Store_Operation(args.Operation), Key: args.Key, Value: make([]byte, args.Size),
 	}}}, out)))
+}
+
+// delegate calls the tool "other" and answers with the delegation that came with its result.
+func delegate(s *service, ctx context.Context, _ *pb.InvokeRequest, out send) *pb.InvokeResponse {
+	a := s.roundTrip(ctx, &pb.HostRequest{Request: &pb.HostRequest_CallTool{CallTool: &pb.CallTool{Name: "other", Delegate: true}}}, out)
+	if a.GetError() != nil {
+		return text(show(a))
+	}
+	return text(a.GetDelegation())
+}
+
+// callOutside calls a tool outside its own call, with the delegation in its arguments: {"token": "...", "tool": "other"}.
+func callOutside(s *service, ctx context.Context, req *pb.InvokeRequest, _ send) *pb.InvokeResponse {
+	var args struct{ Token, Tool string }
+	if err := json.Unmarshal(req.GetArguments(), &args); err != nil {
+		return failure(&pb.Error{Code: "invalid_arguments", Message: err.Error()})
+	}
+	ask := &pb.HostRequest{Delegation: args.Token, Request: &pb.HostRequest_CallTool{CallTool: &pb.CallTool{Name: args.Tool}}}
+	return text(show(s.exchange(ctx, ask, func(r *pb.HostRequest) {
+		select {
+		case s.outside <- r:
+		case <-ctx.Done():
+		}
+	})))
 }

@@ -20,12 +20,14 @@ type service struct {
 	lists  atomic.Int64
 	checks atomic.Int64
 
+	outside chan *pb.HostRequest // go out on Watch
+
 	mu      sync.Mutex
 	answers map[string]chan *pb.AnswerRequest
 }
 
 func newService(modes []string) *service {
-	return &service{modes: modes, answers: map[string]chan *pb.AnswerRequest{}}
+	return &service{modes: modes, outside: make(chan *pb.HostRequest), answers: map[string]chan *pb.AnswerRequest{}}
 }
 
 // enter hangs for ever, whatever the context says, or crashes, if the RPC is to do that.
@@ -120,8 +122,16 @@ func (s *service) Watch(_ *pb.WatchRequest, stream grpc.ServerStreamingServer[pb
 	if is(s.modes, "short-watch") {
 		return nil
 	}
-	<-stream.Context().Done()
-	return nil
+	for {
+		select {
+		case request := <-s.outside:
+			if err := stream.Send(&pb.WatchResponse{Event: &pb.WatchResponse_HostRequest{HostRequest: request}}); err != nil {
+				return err
+			}
+		case <-stream.Context().Done():
+			return nil
+		}
+	}
 }
 
 func (s *service) CheckAvailability(context.Context, *pb.CheckAvailabilityRequest) (*pb.CheckAvailabilityResponse, error) {

@@ -105,6 +105,9 @@ var handlers = map[string]handler{
 	"ask-badly":       ask(&pb.HostRequest{Request: &pb.HostRequest_AskHuman{AskHuman: &pb.AskHuman{Schema: []byte(`nope`)}}}),
 	"call":            ask(&pb.HostRequest{Request: &pb.HostRequest_CallTool{CallTool: &pb.CallTool{Name: "other", Arguments: []byte(`{"a":1}`)}}}),
 	"sample":          ask(&pb.HostRequest{Request: &pb.HostRequest_Sample{Sample: &pb.Sample{Params: []byte(`{"maxTokens":5}`)}}}),
+	"delegate":        delegate,
+	"call-outside":    callOutside,
+	"eat-memory":      eatMemory,
 	"ask-nothing":     ask(&pb.HostRequest{}),
 	"store":           store,
 	"needs-variables": func(*service, context.Context, *pb.InvokeRequest, send) *pb.InvokeResponse { return text("has them") },
@@ -272,3 +275,22 @@ func progress(_ *service, _ context.Context, _ *pb.InvokeRequest, out send) *pb.
 	out(&pb.InvokeResponse{Event: &pb.InvokeResponse_Log{Log: &pb.Log{Level: "info", Data: []byte(`no json`)}}})
 	return text("done")
 }
+
+// eatMemory takes as many MiB as its arguments say, {"mib": 512}, and keeps them.
+func eatMemory(_ *service, _ context.Context, req *pb.InvokeRequest, _ send) *pb.InvokeResponse {
+	var args struct{ MiB int }
+	if err := json.Unmarshal(req.GetArguments(), &args); err != nil {
+		return failure(&pb.Error{Code: "invalid_arguments", Message: err.Error()})
+	}
+	for range args.MiB {
+		piece := make([]byte, 1<<20)
+		for i := 0; i < len(piece); i += 4096 {
+			piece[i] = 1 // memory that is not touched is not taken
+		}
+		eaten = append(eaten, piece)
+	}
+	return text(fmt.Sprintf("ate %d MiB", len(eaten)))
+}
+
+// eaten keeps what was eaten from the collector.
+var eaten [][]byte

@@ -84,29 +84,24 @@ func (s *Server) ListProviders(context.Context, *adminpb.ListProvidersRequest) (
 
 // InspectProvider implements hermes.admin.v1.
 func (s *Server) InspectProvider(_ context.Context, req *adminpb.InspectProviderRequest) (*adminpb.InspectProviderResponse, error) {
-	names := []string{}
-	for _, p := range s.options.Daemon.Providers() {
-		name := p.Identity().Name
-		if name != req.GetName() {
-			names = append(names, name)
-			continue
-		}
-		detail, err := json.Marshal(s.options.Daemon.InspectProvider(name))
-		if err != nil {
-			return nil, fmt.Errorf("inspecting %s: %w", name, err)
-		}
-		r := &adminpb.InspectProviderResponse{Status: statusOf(p), Detail: detail}
-		offer := p.Offer()
-		for i := range offer.Tools {
-			d := &offer.Tools[i]
-			t := toolOf(d)
-			word, reason := condition(offer, d.Name)
-			t.Condition, t.Reason = word, valid(reason)
-			r.Tools = append(r.Tools, t)
-		}
-		return r, nil
+	p, err := s.find(req.GetName())
+	if err != nil {
+		return nil, err
 	}
-	return nil, tool.Errorf(tool.BadRequest, "there is no provider %q; there is: %s", req.GetName(), strings.Join(names, ", "))
+	detail, err := json.Marshal(s.options.Daemon.InspectProvider(req.GetName()))
+	if err != nil {
+		return nil, fmt.Errorf("inspecting %s: %w", req.GetName(), err)
+	}
+	r := &adminpb.InspectProviderResponse{Status: statusOf(p), Detail: detail}
+	offer := p.Offer()
+	for i := range offer.Tools {
+		d := &offer.Tools[i]
+		t := toolOf(d)
+		word, reason := condition(offer, d.Name)
+		t.Condition, t.Reason = word, valid(reason)
+		r.Tools = append(r.Tools, t)
+	}
+	return r, nil
 }
 
 func condition(o *provider.Offer, name tool.Name) (word, reason string) {
@@ -126,6 +121,7 @@ func statusOf(p provider.Provider) *adminpb.ProviderStatus {
 		Since: timestamp(offer.Status.Since), LastSuccess: timestamp(offer.Status.LastSuccess),
 		Restarts: int32(offer.Status.Restarts), Pid: int32(offer.Status.PID), Tools: int32(len(offer.Tools)),
 		Unmet: validAll(offer.Unmet), Refused: validAll(offer.Refused),
+		Healthy: offer.Status.Healthy(), Failure: valid(offer.Status.Failure), LastFailure: timestamp(offer.Status.LastFailure),
 	}
 }
 

@@ -477,6 +477,9 @@ type ProviderStatus struct {
 	Tools         int32                  `protobuf:"varint,9,opt,name=tools,proto3" json:"tools,omitempty"`
 	Unmet         map[string]string      `protobuf:"bytes,10,rep,name=unmet,proto3" json:"unmet,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`     // tool to the reason why its precondition does not hold
 	Refused       map[string]string      `protobuf:"bytes,11,rep,name=refused,proto3" json:"refused,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // tool to the reason why it is quarantined
+	Healthy       bool                   `protobuf:"varint,12,opt,name=healthy,proto3" json:"healthy,omitempty"`                                                                          // it runs and its last real exchange succeeded
+	Failure       string                 `protobuf:"bytes,13,opt,name=failure,proto3" json:"failure,omitempty"`                                                                           // what went wrong last, whenever that was
+	LastFailure   *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=last_failure,json=lastFailure,proto3" json:"last_failure,omitempty"`                                                // unset: nothing yet
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -588,6 +591,27 @@ func (x *ProviderStatus) GetRefused() map[string]string {
 	return nil
 }
 
+func (x *ProviderStatus) GetHealthy() bool {
+	if x != nil {
+		return x.Healthy
+	}
+	return false
+}
+
+func (x *ProviderStatus) GetFailure() string {
+	if x != nil {
+		return x.Failure
+	}
+	return ""
+}
+
+func (x *ProviderStatus) GetLastFailure() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastFailure
+	}
+	return nil
+}
+
 type InspectProviderRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -692,6 +716,378 @@ func (x *InspectProviderResponse) GetTools() []*Tool {
 	return nil
 }
 
+type ProviderLogsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Lines         int32                  `protobuf:"varint,2,opt,name=lines,proto3" json:"lines,omitempty"`   // most of those kept that are sent first
+	Follow        bool                   `protobuf:"varint,3,opt,name=follow,proto3" json:"follow,omitempty"` // go on with those to come
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProviderLogsRequest) Reset() {
+	*x = ProviderLogsRequest{}
+	mi := &file_admin_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProviderLogsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProviderLogsRequest) ProtoMessage() {}
+
+func (x *ProviderLogsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProviderLogsRequest.ProtoReflect.Descriptor instead.
+func (*ProviderLogsRequest) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ProviderLogsRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ProviderLogsRequest) GetLines() int32 {
+	if x != nil {
+		return x.Lines
+	}
+	return 0
+}
+
+func (x *ProviderLogsRequest) GetFollow() bool {
+	if x != nil {
+		return x.Follow
+	}
+	return false
+}
+
+type LogLine struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Time          *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
+	Level         string                 `protobuf:"bytes,2,opt,name=level,proto3" json:"level,omitempty"` // debug, info, warn or error
+	From          string                 `protobuf:"bytes,3,opt,name=from,proto3" json:"from,omitempty"`   // "stdout", "stderr", "protocol", or "hermesd" for what is said about it
+	Text          string                 `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
+	Fields        []*LogField            `protobuf:"bytes,5,rep,name=fields,proto3" json:"fields,omitempty"`
+	Missed        uint64                 `protobuf:"varint,6,opt,name=missed,proto3" json:"missed,omitempty"` // lines before this one that were dropped before they could be sent
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogLine) Reset() {
+	*x = LogLine{}
+	mi := &file_admin_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogLine) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogLine) ProtoMessage() {}
+
+func (x *LogLine) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogLine.ProtoReflect.Descriptor instead.
+func (*LogLine) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *LogLine) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *LogLine) GetLevel() string {
+	if x != nil {
+		return x.Level
+	}
+	return ""
+}
+
+func (x *LogLine) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *LogLine) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *LogLine) GetFields() []*LogField {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
+func (x *LogLine) GetMissed() uint64 {
+	if x != nil {
+		return x.Missed
+	}
+	return 0
+}
+
+type LogField struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Value         string                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogField) Reset() {
+	*x = LogField{}
+	mi := &file_admin_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogField) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogField) ProtoMessage() {}
+
+func (x *LogField) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogField.ProtoReflect.Descriptor instead.
+func (*LogField) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *LogField) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *LogField) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+type RestartProviderRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestartProviderRequest) Reset() {
+	*x = RestartProviderRequest{}
+	mi := &file_admin_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestartProviderRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestartProviderRequest) ProtoMessage() {}
+
+func (x *RestartProviderRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestartProviderRequest.ProtoReflect.Descriptor instead.
+func (*RestartProviderRequest) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *RestartProviderRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type RestartProviderResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestartProviderResponse) Reset() {
+	*x = RestartProviderResponse{}
+	mi := &file_admin_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestartProviderResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestartProviderResponse) ProtoMessage() {}
+
+func (x *RestartProviderResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestartProviderResponse.ProtoReflect.Descriptor instead.
+func (*RestartProviderResponse) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{14}
+}
+
+type RevokeDelegationsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Provider      string                 `protobuf:"bytes,1,opt,name=provider,proto3" json:"provider,omitempty"`
+	Ids           []string               `protobuf:"bytes,2,rep,name=ids,proto3" json:"ids,omitempty"` // none: all of the provider's
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeDelegationsRequest) Reset() {
+	*x = RevokeDelegationsRequest{}
+	mi := &file_admin_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeDelegationsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeDelegationsRequest) ProtoMessage() {}
+
+func (x *RevokeDelegationsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeDelegationsRequest.ProtoReflect.Descriptor instead.
+func (*RevokeDelegationsRequest) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *RevokeDelegationsRequest) GetProvider() string {
+	if x != nil {
+		return x.Provider
+	}
+	return ""
+}
+
+func (x *RevokeDelegationsRequest) GetIds() []string {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+type RevokeDelegationsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Revoked       int32                  `protobuf:"varint,1,opt,name=revoked,proto3" json:"revoked,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeDelegationsResponse) Reset() {
+	*x = RevokeDelegationsResponse{}
+	mi := &file_admin_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeDelegationsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeDelegationsResponse) ProtoMessage() {}
+
+func (x *RevokeDelegationsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeDelegationsResponse.ProtoReflect.Descriptor instead.
+func (*RevokeDelegationsResponse) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *RevokeDelegationsResponse) GetRevoked() int32 {
+	if x != nil {
+		return x.Revoked
+	}
+	return 0
+}
+
 type ListToolsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Agent         string                 `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"` // "": the local agent
@@ -701,7 +1097,7 @@ type ListToolsRequest struct {
 
 func (x *ListToolsRequest) Reset() {
 	*x = ListToolsRequest{}
-	mi := &file_admin_proto_msgTypes[10]
+	mi := &file_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -713,7 +1109,7 @@ func (x *ListToolsRequest) String() string {
 func (*ListToolsRequest) ProtoMessage() {}
 
 func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[10]
+	mi := &file_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -726,7 +1122,7 @@ func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolsRequest.ProtoReflect.Descriptor instead.
 func (*ListToolsRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{10}
+	return file_admin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListToolsRequest) GetAgent() string {
@@ -746,7 +1142,7 @@ type ListToolsResponse struct {
 
 func (x *ListToolsResponse) Reset() {
 	*x = ListToolsResponse{}
-	mi := &file_admin_proto_msgTypes[11]
+	mi := &file_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -758,7 +1154,7 @@ func (x *ListToolsResponse) String() string {
 func (*ListToolsResponse) ProtoMessage() {}
 
 func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[11]
+	mi := &file_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -771,7 +1167,7 @@ func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolsResponse.ProtoReflect.Descriptor instead.
 func (*ListToolsResponse) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{11}
+	return file_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListToolsResponse) GetAgent() string {
@@ -806,7 +1202,7 @@ type Tool struct {
 
 func (x *Tool) Reset() {
 	*x = Tool{}
-	mi := &file_admin_proto_msgTypes[12]
+	mi := &file_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -818,7 +1214,7 @@ func (x *Tool) String() string {
 func (*Tool) ProtoMessage() {}
 
 func (x *Tool) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[12]
+	mi := &file_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -831,7 +1227,7 @@ func (x *Tool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tool.ProtoReflect.Descriptor instead.
 func (*Tool) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{12}
+	return file_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Tool) GetName() string {
@@ -916,7 +1312,7 @@ type SearchRequest struct {
 
 func (x *SearchRequest) Reset() {
 	*x = SearchRequest{}
-	mi := &file_admin_proto_msgTypes[13]
+	mi := &file_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -928,7 +1324,7 @@ func (x *SearchRequest) String() string {
 func (*SearchRequest) ProtoMessage() {}
 
 func (x *SearchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[13]
+	mi := &file_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -941,7 +1337,7 @@ func (x *SearchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchRequest.ProtoReflect.Descriptor instead.
 func (*SearchRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{13}
+	return file_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SearchRequest) GetAgent() string {
@@ -982,7 +1378,7 @@ type SearchResponse struct {
 
 func (x *SearchResponse) Reset() {
 	*x = SearchResponse{}
-	mi := &file_admin_proto_msgTypes[14]
+	mi := &file_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -994,7 +1390,7 @@ func (x *SearchResponse) String() string {
 func (*SearchResponse) ProtoMessage() {}
 
 func (x *SearchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[14]
+	mi := &file_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1007,7 +1403,7 @@ func (x *SearchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchResponse.ProtoReflect.Descriptor instead.
 func (*SearchResponse) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{14}
+	return file_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SearchResponse) GetResult() []byte {
@@ -1034,7 +1430,7 @@ type ForgetRequest struct {
 
 func (x *ForgetRequest) Reset() {
 	*x = ForgetRequest{}
-	mi := &file_admin_proto_msgTypes[15]
+	mi := &file_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1046,7 +1442,7 @@ func (x *ForgetRequest) String() string {
 func (*ForgetRequest) ProtoMessage() {}
 
 func (x *ForgetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[15]
+	mi := &file_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1059,7 +1455,7 @@ func (x *ForgetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetRequest.ProtoReflect.Descriptor instead.
 func (*ForgetRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{15}
+	return file_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ForgetRequest) GetAgent() string {
@@ -1085,7 +1481,7 @@ type ForgetResponse struct {
 
 func (x *ForgetResponse) Reset() {
 	*x = ForgetResponse{}
-	mi := &file_admin_proto_msgTypes[16]
+	mi := &file_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1097,7 +1493,7 @@ func (x *ForgetResponse) String() string {
 func (*ForgetResponse) ProtoMessage() {}
 
 func (x *ForgetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[16]
+	mi := &file_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1110,7 +1506,7 @@ func (x *ForgetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetResponse.ProtoReflect.Descriptor instead.
 func (*ForgetResponse) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{16}
+	return file_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ForgetResponse) GetLessons() int32 {
@@ -1130,7 +1526,7 @@ type DescribeRequest struct {
 
 func (x *DescribeRequest) Reset() {
 	*x = DescribeRequest{}
-	mi := &file_admin_proto_msgTypes[17]
+	mi := &file_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1142,7 +1538,7 @@ func (x *DescribeRequest) String() string {
 func (*DescribeRequest) ProtoMessage() {}
 
 func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[17]
+	mi := &file_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1155,7 +1551,7 @@ func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeRequest.ProtoReflect.Descriptor instead.
 func (*DescribeRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{17}
+	return file_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DescribeRequest) GetAgent() string {
@@ -1181,7 +1577,7 @@ type DescribeResponse struct {
 
 func (x *DescribeResponse) Reset() {
 	*x = DescribeResponse{}
-	mi := &file_admin_proto_msgTypes[18]
+	mi := &file_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1193,7 +1589,7 @@ func (x *DescribeResponse) String() string {
 func (*DescribeResponse) ProtoMessage() {}
 
 func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[18]
+	mi := &file_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1206,7 +1602,7 @@ func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeResponse.ProtoReflect.Descriptor instead.
 func (*DescribeResponse) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{18}
+	return file_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DescribeResponse) GetResult() []byte {
@@ -1228,7 +1624,7 @@ type CallRequest struct {
 
 func (x *CallRequest) Reset() {
 	*x = CallRequest{}
-	mi := &file_admin_proto_msgTypes[19]
+	mi := &file_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1240,7 +1636,7 @@ func (x *CallRequest) String() string {
 func (*CallRequest) ProtoMessage() {}
 
 func (x *CallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[19]
+	mi := &file_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1253,7 +1649,7 @@ func (x *CallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallRequest.ProtoReflect.Descriptor instead.
 func (*CallRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{19}
+	return file_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CallRequest) GetAgent() string {
@@ -1298,7 +1694,7 @@ type CallEvent struct {
 
 func (x *CallEvent) Reset() {
 	*x = CallEvent{}
-	mi := &file_admin_proto_msgTypes[20]
+	mi := &file_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1310,7 +1706,7 @@ func (x *CallEvent) String() string {
 func (*CallEvent) ProtoMessage() {}
 
 func (x *CallEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[20]
+	mi := &file_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1323,7 +1719,7 @@ func (x *CallEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallEvent.ProtoReflect.Descriptor instead.
 func (*CallEvent) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{20}
+	return file_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CallEvent) GetEvent() isCallEvent_Event {
@@ -1393,7 +1789,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_admin_proto_msgTypes[21]
+	mi := &file_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1405,7 +1801,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[21]
+	mi := &file_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1418,7 +1814,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{21}
+	return file_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Progress) GetDone() float64 {
@@ -1453,7 +1849,7 @@ type Log struct {
 
 func (x *Log) Reset() {
 	*x = Log{}
-	mi := &file_admin_proto_msgTypes[22]
+	mi := &file_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1465,7 +1861,7 @@ func (x *Log) String() string {
 func (*Log) ProtoMessage() {}
 
 func (x *Log) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[22]
+	mi := &file_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1478,7 +1874,7 @@ func (x *Log) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Log.ProtoReflect.Descriptor instead.
 func (*Log) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{22}
+	return file_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Log) GetLevel() string {
@@ -1513,7 +1909,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_admin_proto_msgTypes[23]
+	mi := &file_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1525,7 +1921,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[23]
+	mi := &file_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1538,7 +1934,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{23}
+	return file_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Result) GetResult() []byte {
@@ -1573,7 +1969,7 @@ type AttachFrame struct {
 
 func (x *AttachFrame) Reset() {
 	*x = AttachFrame{}
-	mi := &file_admin_proto_msgTypes[24]
+	mi := &file_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1585,7 +1981,7 @@ func (x *AttachFrame) String() string {
 func (*AttachFrame) ProtoMessage() {}
 
 func (x *AttachFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[24]
+	mi := &file_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1598,7 +1994,7 @@ func (x *AttachFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachFrame.ProtoReflect.Descriptor instead.
 func (*AttachFrame) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{24}
+	return file_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *AttachFrame) GetAgent() string {
@@ -1635,7 +2031,7 @@ type DevRequest struct {
 
 func (x *DevRequest) Reset() {
 	*x = DevRequest{}
-	mi := &file_admin_proto_msgTypes[25]
+	mi := &file_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1647,7 +2043,7 @@ func (x *DevRequest) String() string {
 func (*DevRequest) ProtoMessage() {}
 
 func (x *DevRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[25]
+	mi := &file_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1660,7 +2056,7 @@ func (x *DevRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevRequest.ProtoReflect.Descriptor instead.
 func (*DevRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{25}
+	return file_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DevRequest) GetRequest() isDevRequest_Request {
@@ -1717,7 +2113,7 @@ type DevPlugin struct {
 
 func (x *DevPlugin) Reset() {
 	*x = DevPlugin{}
-	mi := &file_admin_proto_msgTypes[26]
+	mi := &file_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1729,7 +2125,7 @@ func (x *DevPlugin) String() string {
 func (*DevPlugin) ProtoMessage() {}
 
 func (x *DevPlugin) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[26]
+	mi := &file_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1742,7 +2138,7 @@ func (x *DevPlugin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevPlugin.ProtoReflect.Descriptor instead.
 func (*DevPlugin) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{26}
+	return file_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DevPlugin) GetName() string {
@@ -1788,7 +2184,7 @@ type DevReload struct {
 
 func (x *DevReload) Reset() {
 	*x = DevReload{}
-	mi := &file_admin_proto_msgTypes[27]
+	mi := &file_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1800,7 +2196,7 @@ func (x *DevReload) String() string {
 func (*DevReload) ProtoMessage() {}
 
 func (x *DevReload) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[27]
+	mi := &file_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1813,7 +2209,7 @@ func (x *DevReload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevReload.ProtoReflect.Descriptor instead.
 func (*DevReload) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{27}
+	return file_admin_proto_rawDescGZIP(), []int{34}
 }
 
 type DevEvent struct {
@@ -1826,7 +2222,7 @@ type DevEvent struct {
 
 func (x *DevEvent) Reset() {
 	*x = DevEvent{}
-	mi := &file_admin_proto_msgTypes[28]
+	mi := &file_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1838,7 +2234,7 @@ func (x *DevEvent) String() string {
 func (*DevEvent) ProtoMessage() {}
 
 func (x *DevEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[28]
+	mi := &file_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1851,7 +2247,7 @@ func (x *DevEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevEvent.ProtoReflect.Descriptor instead.
 func (*DevEvent) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{28}
+	return file_admin_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DevEvent) GetStatus() *ProviderStatus {
@@ -1909,7 +2305,7 @@ const file_admin_proto_rawDesc = "" +
 	"\x04text\x18\x02 \x01(\tR\x04text\"\x16\n" +
 	"\x14ListProvidersRequest\"V\n" +
 	"\x15ListProvidersResponse\x12=\n" +
-	"\tproviders\x18\x01 \x03(\v2\x1f.hermes.admin.v1.ProviderStatusR\tproviders\"\x9f\x04\n" +
+	"\tproviders\x18\x01 \x03(\v2\x1f.hermes.admin.v1.ProviderStatusR\tproviders\"\x92\x05\n" +
 	"\x0eProviderStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12\x14\n" +
@@ -1922,7 +2318,10 @@ const file_admin_proto_rawDesc = "" +
 	"\x05tools\x18\t \x01(\x05R\x05tools\x12@\n" +
 	"\x05unmet\x18\n" +
 	" \x03(\v2*.hermes.admin.v1.ProviderStatus.UnmetEntryR\x05unmet\x12F\n" +
-	"\arefused\x18\v \x03(\v2,.hermes.admin.v1.ProviderStatus.RefusedEntryR\arefused\x1a8\n" +
+	"\arefused\x18\v \x03(\v2,.hermes.admin.v1.ProviderStatus.RefusedEntryR\arefused\x12\x18\n" +
+	"\ahealthy\x18\f \x01(\bR\ahealthy\x12\x18\n" +
+	"\afailure\x18\r \x01(\tR\afailure\x12=\n" +
+	"\flast_failure\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\vlastFailure\x1a8\n" +
 	"\n" +
 	"UnmetEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
@@ -1935,7 +2334,29 @@ const file_admin_proto_rawDesc = "" +
 	"\x17InspectProviderResponse\x127\n" +
 	"\x06status\x18\x01 \x01(\v2\x1f.hermes.admin.v1.ProviderStatusR\x06status\x12\x16\n" +
 	"\x06detail\x18\x02 \x01(\fR\x06detail\x12+\n" +
-	"\x05tools\x18\x03 \x03(\v2\x15.hermes.admin.v1.ToolR\x05tools\"(\n" +
+	"\x05tools\x18\x03 \x03(\v2\x15.hermes.admin.v1.ToolR\x05tools\"W\n" +
+	"\x13ProviderLogsRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05lines\x18\x02 \x01(\x05R\x05lines\x12\x16\n" +
+	"\x06follow\x18\x03 \x01(\bR\x06follow\"\xc2\x01\n" +
+	"\aLogLine\x12.\n" +
+	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x14\n" +
+	"\x05level\x18\x02 \x01(\tR\x05level\x12\x12\n" +
+	"\x04from\x18\x03 \x01(\tR\x04from\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\x121\n" +
+	"\x06fields\x18\x05 \x03(\v2\x19.hermes.admin.v1.LogFieldR\x06fields\x12\x16\n" +
+	"\x06missed\x18\x06 \x01(\x04R\x06missed\"2\n" +
+	"\bLogField\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\",\n" +
+	"\x16RestartProviderRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x19\n" +
+	"\x17RestartProviderResponse\"H\n" +
+	"\x18RevokeDelegationsRequest\x12\x1a\n" +
+	"\bprovider\x18\x01 \x01(\tR\bprovider\x12\x10\n" +
+	"\x03ids\x18\x02 \x03(\tR\x03ids\"5\n" +
+	"\x19RevokeDelegationsResponse\x12\x18\n" +
+	"\arevoked\x18\x01 \x01(\x05R\arevoked\"(\n" +
 	"\x10ListToolsRequest\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\"V\n" +
 	"\x11ListToolsResponse\x12\x14\n" +
@@ -2015,11 +2436,14 @@ const file_admin_proto_rawDesc = "" +
 	"\tDevReload\"Y\n" +
 	"\bDevEvent\x127\n" +
 	"\x06status\x18\x01 \x01(\v2\x1f.hermes.admin.v1.ProviderStatusR\x06status\x12\x14\n" +
-	"\x05tools\x18\x02 \x03(\tR\x05tools2\xaa\x06\n" +
+	"\x05tools\x18\x02 \x03(\tR\x05tools2\xce\b\n" +
 	"\x05Admin\x12I\n" +
 	"\x06Status\x12\x1e.hermes.admin.v1.StatusRequest\x1a\x1f.hermes.admin.v1.StatusResponse\x12^\n" +
 	"\rListProviders\x12%.hermes.admin.v1.ListProvidersRequest\x1a&.hermes.admin.v1.ListProvidersResponse\x12d\n" +
-	"\x0fInspectProvider\x12'.hermes.admin.v1.InspectProviderRequest\x1a(.hermes.admin.v1.InspectProviderResponse\x12R\n" +
+	"\x0fInspectProvider\x12'.hermes.admin.v1.InspectProviderRequest\x1a(.hermes.admin.v1.InspectProviderResponse\x12P\n" +
+	"\fProviderLogs\x12$.hermes.admin.v1.ProviderLogsRequest\x1a\x18.hermes.admin.v1.LogLine0\x01\x12d\n" +
+	"\x0fRestartProvider\x12'.hermes.admin.v1.RestartProviderRequest\x1a(.hermes.admin.v1.RestartProviderResponse\x12j\n" +
+	"\x11RevokeDelegations\x12).hermes.admin.v1.RevokeDelegationsRequest\x1a*.hermes.admin.v1.RevokeDelegationsResponse\x12R\n" +
 	"\tListTools\x12!.hermes.admin.v1.ListToolsRequest\x1a\".hermes.admin.v1.ListToolsResponse\x12I\n" +
 	"\x06Search\x12\x1e.hermes.admin.v1.SearchRequest\x1a\x1f.hermes.admin.v1.SearchResponse\x12O\n" +
 	"\bDescribe\x12 .hermes.admin.v1.DescribeRequest\x1a!.hermes.admin.v1.DescribeResponse\x12B\n" +
@@ -2040,89 +2464,105 @@ func file_admin_proto_rawDescGZIP() []byte {
 	return file_admin_proto_rawDescData
 }
 
-var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_admin_proto_goTypes = []any{
-	(*StatusRequest)(nil),           // 0: hermes.admin.v1.StatusRequest
-	(*StatusResponse)(nil),          // 1: hermes.admin.v1.StatusResponse
-	(*Address)(nil),                 // 2: hermes.admin.v1.Address
-	(*AgentStatus)(nil),             // 3: hermes.admin.v1.AgentStatus
-	(*Collision)(nil),               // 4: hermes.admin.v1.Collision
-	(*ListProvidersRequest)(nil),    // 5: hermes.admin.v1.ListProvidersRequest
-	(*ListProvidersResponse)(nil),   // 6: hermes.admin.v1.ListProvidersResponse
-	(*ProviderStatus)(nil),          // 7: hermes.admin.v1.ProviderStatus
-	(*InspectProviderRequest)(nil),  // 8: hermes.admin.v1.InspectProviderRequest
-	(*InspectProviderResponse)(nil), // 9: hermes.admin.v1.InspectProviderResponse
-	(*ListToolsRequest)(nil),        // 10: hermes.admin.v1.ListToolsRequest
-	(*ListToolsResponse)(nil),       // 11: hermes.admin.v1.ListToolsResponse
-	(*Tool)(nil),                    // 12: hermes.admin.v1.Tool
-	(*SearchRequest)(nil),           // 13: hermes.admin.v1.SearchRequest
-	(*SearchResponse)(nil),          // 14: hermes.admin.v1.SearchResponse
-	(*ForgetRequest)(nil),           // 15: hermes.admin.v1.ForgetRequest
-	(*ForgetResponse)(nil),          // 16: hermes.admin.v1.ForgetResponse
-	(*DescribeRequest)(nil),         // 17: hermes.admin.v1.DescribeRequest
-	(*DescribeResponse)(nil),        // 18: hermes.admin.v1.DescribeResponse
-	(*CallRequest)(nil),             // 19: hermes.admin.v1.CallRequest
-	(*CallEvent)(nil),               // 20: hermes.admin.v1.CallEvent
-	(*Progress)(nil),                // 21: hermes.admin.v1.Progress
-	(*Log)(nil),                     // 22: hermes.admin.v1.Log
-	(*Result)(nil),                  // 23: hermes.admin.v1.Result
-	(*AttachFrame)(nil),             // 24: hermes.admin.v1.AttachFrame
-	(*DevRequest)(nil),              // 25: hermes.admin.v1.DevRequest
-	(*DevPlugin)(nil),               // 26: hermes.admin.v1.DevPlugin
-	(*DevReload)(nil),               // 27: hermes.admin.v1.DevReload
-	(*DevEvent)(nil),                // 28: hermes.admin.v1.DevEvent
-	nil,                             // 29: hermes.admin.v1.ProviderStatus.UnmetEntry
-	nil,                             // 30: hermes.admin.v1.ProviderStatus.RefusedEntry
-	nil,                             // 31: hermes.admin.v1.DevPlugin.EnvEntry
-	(*timestamppb.Timestamp)(nil),   // 32: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),     // 33: google.protobuf.Duration
+	(*StatusRequest)(nil),             // 0: hermes.admin.v1.StatusRequest
+	(*StatusResponse)(nil),            // 1: hermes.admin.v1.StatusResponse
+	(*Address)(nil),                   // 2: hermes.admin.v1.Address
+	(*AgentStatus)(nil),               // 3: hermes.admin.v1.AgentStatus
+	(*Collision)(nil),                 // 4: hermes.admin.v1.Collision
+	(*ListProvidersRequest)(nil),      // 5: hermes.admin.v1.ListProvidersRequest
+	(*ListProvidersResponse)(nil),     // 6: hermes.admin.v1.ListProvidersResponse
+	(*ProviderStatus)(nil),            // 7: hermes.admin.v1.ProviderStatus
+	(*InspectProviderRequest)(nil),    // 8: hermes.admin.v1.InspectProviderRequest
+	(*InspectProviderResponse)(nil),   // 9: hermes.admin.v1.InspectProviderResponse
+	(*ProviderLogsRequest)(nil),       // 10: hermes.admin.v1.ProviderLogsRequest
+	(*LogLine)(nil),                   // 11: hermes.admin.v1.LogLine
+	(*LogField)(nil),                  // 12: hermes.admin.v1.LogField
+	(*RestartProviderRequest)(nil),    // 13: hermes.admin.v1.RestartProviderRequest
+	(*RestartProviderResponse)(nil),   // 14: hermes.admin.v1.RestartProviderResponse
+	(*RevokeDelegationsRequest)(nil),  // 15: hermes.admin.v1.RevokeDelegationsRequest
+	(*RevokeDelegationsResponse)(nil), // 16: hermes.admin.v1.RevokeDelegationsResponse
+	(*ListToolsRequest)(nil),          // 17: hermes.admin.v1.ListToolsRequest
+	(*ListToolsResponse)(nil),         // 18: hermes.admin.v1.ListToolsResponse
+	(*Tool)(nil),                      // 19: hermes.admin.v1.Tool
+	(*SearchRequest)(nil),             // 20: hermes.admin.v1.SearchRequest
+	(*SearchResponse)(nil),            // 21: hermes.admin.v1.SearchResponse
+	(*ForgetRequest)(nil),             // 22: hermes.admin.v1.ForgetRequest
+	(*ForgetResponse)(nil),            // 23: hermes.admin.v1.ForgetResponse
+	(*DescribeRequest)(nil),           // 24: hermes.admin.v1.DescribeRequest
+	(*DescribeResponse)(nil),          // 25: hermes.admin.v1.DescribeResponse
+	(*CallRequest)(nil),               // 26: hermes.admin.v1.CallRequest
+	(*CallEvent)(nil),                 // 27: hermes.admin.v1.CallEvent
+	(*Progress)(nil),                  // 28: hermes.admin.v1.Progress
+	(*Log)(nil),                       // 29: hermes.admin.v1.Log
+	(*Result)(nil),                    // 30: hermes.admin.v1.Result
+	(*AttachFrame)(nil),               // 31: hermes.admin.v1.AttachFrame
+	(*DevRequest)(nil),                // 32: hermes.admin.v1.DevRequest
+	(*DevPlugin)(nil),                 // 33: hermes.admin.v1.DevPlugin
+	(*DevReload)(nil),                 // 34: hermes.admin.v1.DevReload
+	(*DevEvent)(nil),                  // 35: hermes.admin.v1.DevEvent
+	nil,                               // 36: hermes.admin.v1.ProviderStatus.UnmetEntry
+	nil,                               // 37: hermes.admin.v1.ProviderStatus.RefusedEntry
+	nil,                               // 38: hermes.admin.v1.DevPlugin.EnvEntry
+	(*timestamppb.Timestamp)(nil),     // 39: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 40: google.protobuf.Duration
 }
 var file_admin_proto_depIdxs = []int32{
-	32, // 0: hermes.admin.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
+	39, // 0: hermes.admin.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
 	2,  // 1: hermes.admin.v1.StatusResponse.addresses:type_name -> hermes.admin.v1.Address
 	3,  // 2: hermes.admin.v1.StatusResponse.agents:type_name -> hermes.admin.v1.AgentStatus
 	4,  // 3: hermes.admin.v1.StatusResponse.collisions:type_name -> hermes.admin.v1.Collision
 	7,  // 4: hermes.admin.v1.ListProvidersResponse.providers:type_name -> hermes.admin.v1.ProviderStatus
-	32, // 5: hermes.admin.v1.ProviderStatus.since:type_name -> google.protobuf.Timestamp
-	32, // 6: hermes.admin.v1.ProviderStatus.last_success:type_name -> google.protobuf.Timestamp
-	29, // 7: hermes.admin.v1.ProviderStatus.unmet:type_name -> hermes.admin.v1.ProviderStatus.UnmetEntry
-	30, // 8: hermes.admin.v1.ProviderStatus.refused:type_name -> hermes.admin.v1.ProviderStatus.RefusedEntry
-	7,  // 9: hermes.admin.v1.InspectProviderResponse.status:type_name -> hermes.admin.v1.ProviderStatus
-	12, // 10: hermes.admin.v1.InspectProviderResponse.tools:type_name -> hermes.admin.v1.Tool
-	12, // 11: hermes.admin.v1.ListToolsResponse.tools:type_name -> hermes.admin.v1.Tool
-	21, // 12: hermes.admin.v1.CallEvent.progress:type_name -> hermes.admin.v1.Progress
-	22, // 13: hermes.admin.v1.CallEvent.log:type_name -> hermes.admin.v1.Log
-	23, // 14: hermes.admin.v1.CallEvent.result:type_name -> hermes.admin.v1.Result
-	33, // 15: hermes.admin.v1.Result.took:type_name -> google.protobuf.Duration
-	26, // 16: hermes.admin.v1.DevRequest.plugin:type_name -> hermes.admin.v1.DevPlugin
-	27, // 17: hermes.admin.v1.DevRequest.reload:type_name -> hermes.admin.v1.DevReload
-	31, // 18: hermes.admin.v1.DevPlugin.env:type_name -> hermes.admin.v1.DevPlugin.EnvEntry
-	7,  // 19: hermes.admin.v1.DevEvent.status:type_name -> hermes.admin.v1.ProviderStatus
-	0,  // 20: hermes.admin.v1.Admin.Status:input_type -> hermes.admin.v1.StatusRequest
-	5,  // 21: hermes.admin.v1.Admin.ListProviders:input_type -> hermes.admin.v1.ListProvidersRequest
-	8,  // 22: hermes.admin.v1.Admin.InspectProvider:input_type -> hermes.admin.v1.InspectProviderRequest
-	10, // 23: hermes.admin.v1.Admin.ListTools:input_type -> hermes.admin.v1.ListToolsRequest
-	13, // 24: hermes.admin.v1.Admin.Search:input_type -> hermes.admin.v1.SearchRequest
-	17, // 25: hermes.admin.v1.Admin.Describe:input_type -> hermes.admin.v1.DescribeRequest
-	19, // 26: hermes.admin.v1.Admin.Call:input_type -> hermes.admin.v1.CallRequest
-	15, // 27: hermes.admin.v1.Admin.Forget:input_type -> hermes.admin.v1.ForgetRequest
-	24, // 28: hermes.admin.v1.Admin.Attach:input_type -> hermes.admin.v1.AttachFrame
-	25, // 29: hermes.admin.v1.Admin.DevAttach:input_type -> hermes.admin.v1.DevRequest
-	1,  // 30: hermes.admin.v1.Admin.Status:output_type -> hermes.admin.v1.StatusResponse
-	6,  // 31: hermes.admin.v1.Admin.ListProviders:output_type -> hermes.admin.v1.ListProvidersResponse
-	9,  // 32: hermes.admin.v1.Admin.InspectProvider:output_type -> hermes.admin.v1.InspectProviderResponse
-	11, // 33: hermes.admin.v1.Admin.ListTools:output_type -> hermes.admin.v1.ListToolsResponse
-	14, // 34: hermes.admin.v1.Admin.Search:output_type -> hermes.admin.v1.SearchResponse
-	18, // 35: hermes.admin.v1.Admin.Describe:output_type -> hermes.admin.v1.DescribeResponse
-	20, // 36: hermes.admin.v1.Admin.Call:output_type -> hermes.admin.v1.CallEvent
-	16, // 37: hermes.admin.v1.Admin.Forget:output_type -> hermes.admin.v1.ForgetResponse
-	24, // 38: hermes.admin.v1.Admin.Attach:output_type -> hermes.admin.v1.AttachFrame
-	28, // 39: hermes.admin.v1.Admin.DevAttach:output_type -> hermes.admin.v1.DevEvent
-	30, // [30:40] is the sub-list for method output_type
-	20, // [20:30] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	39, // 5: hermes.admin.v1.ProviderStatus.since:type_name -> google.protobuf.Timestamp
+	39, // 6: hermes.admin.v1.ProviderStatus.last_success:type_name -> google.protobuf.Timestamp
+	36, // 7: hermes.admin.v1.ProviderStatus.unmet:type_name -> hermes.admin.v1.ProviderStatus.UnmetEntry
+	37, // 8: hermes.admin.v1.ProviderStatus.refused:type_name -> hermes.admin.v1.ProviderStatus.RefusedEntry
+	39, // 9: hermes.admin.v1.ProviderStatus.last_failure:type_name -> google.protobuf.Timestamp
+	7,  // 10: hermes.admin.v1.InspectProviderResponse.status:type_name -> hermes.admin.v1.ProviderStatus
+	19, // 11: hermes.admin.v1.InspectProviderResponse.tools:type_name -> hermes.admin.v1.Tool
+	39, // 12: hermes.admin.v1.LogLine.time:type_name -> google.protobuf.Timestamp
+	12, // 13: hermes.admin.v1.LogLine.fields:type_name -> hermes.admin.v1.LogField
+	19, // 14: hermes.admin.v1.ListToolsResponse.tools:type_name -> hermes.admin.v1.Tool
+	28, // 15: hermes.admin.v1.CallEvent.progress:type_name -> hermes.admin.v1.Progress
+	29, // 16: hermes.admin.v1.CallEvent.log:type_name -> hermes.admin.v1.Log
+	30, // 17: hermes.admin.v1.CallEvent.result:type_name -> hermes.admin.v1.Result
+	40, // 18: hermes.admin.v1.Result.took:type_name -> google.protobuf.Duration
+	33, // 19: hermes.admin.v1.DevRequest.plugin:type_name -> hermes.admin.v1.DevPlugin
+	34, // 20: hermes.admin.v1.DevRequest.reload:type_name -> hermes.admin.v1.DevReload
+	38, // 21: hermes.admin.v1.DevPlugin.env:type_name -> hermes.admin.v1.DevPlugin.EnvEntry
+	7,  // 22: hermes.admin.v1.DevEvent.status:type_name -> hermes.admin.v1.ProviderStatus
+	0,  // 23: hermes.admin.v1.Admin.Status:input_type -> hermes.admin.v1.StatusRequest
+	5,  // 24: hermes.admin.v1.Admin.ListProviders:input_type -> hermes.admin.v1.ListProvidersRequest
+	8,  // 25: hermes.admin.v1.Admin.InspectProvider:input_type -> hermes.admin.v1.InspectProviderRequest
+	10, // 26: hermes.admin.v1.Admin.ProviderLogs:input_type -> hermes.admin.v1.ProviderLogsRequest
+	13, // 27: hermes.admin.v1.Admin.RestartProvider:input_type -> hermes.admin.v1.RestartProviderRequest
+	15, // 28: hermes.admin.v1.Admin.RevokeDelegations:input_type -> hermes.admin.v1.RevokeDelegationsRequest
+	17, // 29: hermes.admin.v1.Admin.ListTools:input_type -> hermes.admin.v1.ListToolsRequest
+	20, // 30: hermes.admin.v1.Admin.Search:input_type -> hermes.admin.v1.SearchRequest
+	24, // 31: hermes.admin.v1.Admin.Describe:input_type -> hermes.admin.v1.DescribeRequest
+	26, // 32: hermes.admin.v1.Admin.Call:input_type -> hermes.admin.v1.CallRequest
+	22, // 33: hermes.admin.v1.Admin.Forget:input_type -> hermes.admin.v1.ForgetRequest
+	31, // 34: hermes.admin.v1.Admin.Attach:input_type -> hermes.admin.v1.AttachFrame
+	32, // 35: hermes.admin.v1.Admin.DevAttach:input_type -> hermes.admin.v1.DevRequest
+	1,  // 36: hermes.admin.v1.Admin.Status:output_type -> hermes.admin.v1.StatusResponse
+	6,  // 37: hermes.admin.v1.Admin.ListProviders:output_type -> hermes.admin.v1.ListProvidersResponse
+	9,  // 38: hermes.admin.v1.Admin.InspectProvider:output_type -> hermes.admin.v1.InspectProviderResponse
+	11, // 39: hermes.admin.v1.Admin.ProviderLogs:output_type -> hermes.admin.v1.LogLine
+	14, // 40: hermes.admin.v1.Admin.RestartProvider:output_type -> hermes.admin.v1.RestartProviderResponse
+	16, // 41: hermes.admin.v1.Admin.RevokeDelegations:output_type -> hermes.admin.v1.RevokeDelegationsResponse
+	18, // 42: hermes.admin.v1.Admin.ListTools:output_type -> hermes.admin.v1.ListToolsResponse
+	21, // 43: hermes.admin.v1.Admin.Search:output_type -> hermes.admin.v1.SearchResponse
+	25, // 44: hermes.admin.v1.Admin.Describe:output_type -> hermes.admin.v1.DescribeResponse
+	27, // 45: hermes.admin.v1.Admin.Call:output_type -> hermes.admin.v1.CallEvent
+	23, // 46: hermes.admin.v1.Admin.Forget:output_type -> hermes.admin.v1.ForgetResponse
+	31, // 47: hermes.admin.v1.Admin.Attach:output_type -> hermes.admin.v1.AttachFrame
+	35, // 48: hermes.admin.v1.Admin.DevAttach:output_type -> hermes.admin.v1.DevEvent
+	36, // [36:49] is the sub-list for method output_type
+	23, // [23:36] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_admin_proto_init() }
@@ -2130,12 +2570,12 @@ func file_admin_proto_init() {
 	if File_admin_proto != nil {
 		return
 	}
-	file_admin_proto_msgTypes[20].OneofWrappers = []any{
+	file_admin_proto_msgTypes[27].OneofWrappers = []any{
 		(*CallEvent_Progress)(nil),
 		(*CallEvent_Log)(nil),
 		(*CallEvent_Result)(nil),
 	}
-	file_admin_proto_msgTypes[25].OneofWrappers = []any{
+	file_admin_proto_msgTypes[32].OneofWrappers = []any{
 		(*DevRequest_Plugin)(nil),
 		(*DevRequest_Reload)(nil),
 	}
@@ -2145,7 +2585,7 @@ func file_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_admin_proto_rawDesc), len(file_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   32,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,16 +22,19 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Admin_Status_FullMethodName          = "/hermes.admin.v1.Admin/Status"
-	Admin_ListProviders_FullMethodName   = "/hermes.admin.v1.Admin/ListProviders"
-	Admin_InspectProvider_FullMethodName = "/hermes.admin.v1.Admin/InspectProvider"
-	Admin_ListTools_FullMethodName       = "/hermes.admin.v1.Admin/ListTools"
-	Admin_Search_FullMethodName          = "/hermes.admin.v1.Admin/Search"
-	Admin_Describe_FullMethodName        = "/hermes.admin.v1.Admin/Describe"
-	Admin_Call_FullMethodName            = "/hermes.admin.v1.Admin/Call"
-	Admin_Forget_FullMethodName          = "/hermes.admin.v1.Admin/Forget"
-	Admin_Attach_FullMethodName          = "/hermes.admin.v1.Admin/Attach"
-	Admin_DevAttach_FullMethodName       = "/hermes.admin.v1.Admin/DevAttach"
+	Admin_Status_FullMethodName            = "/hermes.admin.v1.Admin/Status"
+	Admin_ListProviders_FullMethodName     = "/hermes.admin.v1.Admin/ListProviders"
+	Admin_InspectProvider_FullMethodName   = "/hermes.admin.v1.Admin/InspectProvider"
+	Admin_ProviderLogs_FullMethodName      = "/hermes.admin.v1.Admin/ProviderLogs"
+	Admin_RestartProvider_FullMethodName   = "/hermes.admin.v1.Admin/RestartProvider"
+	Admin_RevokeDelegations_FullMethodName = "/hermes.admin.v1.Admin/RevokeDelegations"
+	Admin_ListTools_FullMethodName         = "/hermes.admin.v1.Admin/ListTools"
+	Admin_Search_FullMethodName            = "/hermes.admin.v1.Admin/Search"
+	Admin_Describe_FullMethodName          = "/hermes.admin.v1.Admin/Describe"
+	Admin_Call_FullMethodName              = "/hermes.admin.v1.Admin/Call"
+	Admin_Forget_FullMethodName            = "/hermes.admin.v1.Admin/Forget"
+	Admin_Attach_FullMethodName            = "/hermes.admin.v1.Admin/Attach"
+	Admin_DevAttach_FullMethodName         = "/hermes.admin.v1.Admin/DevAttach"
 )
 
 // AdminClient is the client API for Admin service.
@@ -44,6 +47,12 @@ type AdminClient interface {
 	ListProviders(ctx context.Context, in *ListProvidersRequest, opts ...grpc.CallOption) (*ListProvidersResponse, error)
 	// InspectProvider tells everything that is known about one provider.
 	InspectProvider(ctx context.Context, in *InspectProviderRequest, opts ...grpc.CallOption) (*InspectProviderResponse, error)
+	// ProviderLogs sends the last lines that a provider said, or that were said about it, and those to come.
+	ProviderLogs(ctx context.Context, in *ProviderLogsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[LogLine], error)
+	// RestartProvider ends a quarantine and starts a provider anew, once its running calls are done.
+	RestartProvider(ctx context.Context, in *RestartProviderRequest, opts ...grpc.CallOption) (*RestartProviderResponse, error)
+	// RevokeDelegations takes back what lets a plugin call tools outside an agent's call.
+	RevokeDelegations(ctx context.Context, in *RevokeDelegationsRequest, opts ...grpc.CallOption) (*RevokeDelegationsResponse, error)
 	// ListTools lists what is granted to an agent, with why what is not available is not.
 	ListTools(ctx context.Context, in *ListToolsRequest, opts ...grpc.CallOption) (*ListToolsResponse, error)
 	// Search, Describe and Call are the bridge as an agent has it.
@@ -98,6 +107,45 @@ func (c *adminClient) InspectProvider(ctx context.Context, in *InspectProviderRe
 	return out, nil
 }
 
+func (c *adminClient) ProviderLogs(ctx context.Context, in *ProviderLogsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[LogLine], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Admin_ServiceDesc.Streams[0], Admin_ProviderLogs_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ProviderLogsRequest, LogLine]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Admin_ProviderLogsClient = grpc.ServerStreamingClient[LogLine]
+
+func (c *adminClient) RestartProvider(ctx context.Context, in *RestartProviderRequest, opts ...grpc.CallOption) (*RestartProviderResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RestartProviderResponse)
+	err := c.cc.Invoke(ctx, Admin_RestartProvider_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) RevokeDelegations(ctx context.Context, in *RevokeDelegationsRequest, opts ...grpc.CallOption) (*RevokeDelegationsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RevokeDelegationsResponse)
+	err := c.cc.Invoke(ctx, Admin_RevokeDelegations_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *adminClient) ListTools(ctx context.Context, in *ListToolsRequest, opts ...grpc.CallOption) (*ListToolsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListToolsResponse)
@@ -130,7 +178,7 @@ func (c *adminClient) Describe(ctx context.Context, in *DescribeRequest, opts ..
 
 func (c *adminClient) Call(ctx context.Context, in *CallRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CallEvent], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Admin_ServiceDesc.Streams[0], Admin_Call_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Admin_ServiceDesc.Streams[1], Admin_Call_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +207,7 @@ func (c *adminClient) Forget(ctx context.Context, in *ForgetRequest, opts ...grp
 
 func (c *adminClient) Attach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AttachFrame, AttachFrame], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Admin_ServiceDesc.Streams[1], Admin_Attach_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Admin_ServiceDesc.Streams[2], Admin_Attach_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +220,7 @@ type Admin_AttachClient = grpc.BidiStreamingClient[AttachFrame, AttachFrame]
 
 func (c *adminClient) DevAttach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[DevRequest, DevEvent], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Admin_ServiceDesc.Streams[2], Admin_DevAttach_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Admin_ServiceDesc.Streams[3], Admin_DevAttach_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -193,6 +241,12 @@ type AdminServer interface {
 	ListProviders(context.Context, *ListProvidersRequest) (*ListProvidersResponse, error)
 	// InspectProvider tells everything that is known about one provider.
 	InspectProvider(context.Context, *InspectProviderRequest) (*InspectProviderResponse, error)
+	// ProviderLogs sends the last lines that a provider said, or that were said about it, and those to come.
+	ProviderLogs(*ProviderLogsRequest, grpc.ServerStreamingServer[LogLine]) error
+	// RestartProvider ends a quarantine and starts a provider anew, once its running calls are done.
+	RestartProvider(context.Context, *RestartProviderRequest) (*RestartProviderResponse, error)
+	// RevokeDelegations takes back what lets a plugin call tools outside an agent's call.
+	RevokeDelegations(context.Context, *RevokeDelegationsRequest) (*RevokeDelegationsResponse, error)
 	// ListTools lists what is granted to an agent, with why what is not available is not.
 	ListTools(context.Context, *ListToolsRequest) (*ListToolsResponse, error)
 	// Search, Describe and Call are the bridge as an agent has it.
@@ -225,6 +279,15 @@ func (UnimplementedAdminServer) ListProviders(context.Context, *ListProvidersReq
 }
 func (UnimplementedAdminServer) InspectProvider(context.Context, *InspectProviderRequest) (*InspectProviderResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method InspectProvider not implemented")
+}
+func (UnimplementedAdminServer) ProviderLogs(*ProviderLogsRequest, grpc.ServerStreamingServer[LogLine]) error {
+	return status.Error(codes.Unimplemented, "method ProviderLogs not implemented")
+}
+func (UnimplementedAdminServer) RestartProvider(context.Context, *RestartProviderRequest) (*RestartProviderResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RestartProvider not implemented")
+}
+func (UnimplementedAdminServer) RevokeDelegations(context.Context, *RevokeDelegationsRequest) (*RevokeDelegationsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RevokeDelegations not implemented")
 }
 func (UnimplementedAdminServer) ListTools(context.Context, *ListToolsRequest) (*ListToolsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListTools not implemented")
@@ -318,6 +381,53 @@ func _Admin_InspectProvider_Handler(srv interface{}, ctx context.Context, dec fu
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(AdminServer).InspectProvider(ctx, req.(*InspectProviderRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_ProviderLogs_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ProviderLogsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(AdminServer).ProviderLogs(m, &grpc.GenericServerStream[ProviderLogsRequest, LogLine]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Admin_ProviderLogsServer = grpc.ServerStreamingServer[LogLine]
+
+func _Admin_RestartProvider_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RestartProviderRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).RestartProvider(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_RestartProvider_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).RestartProvider(ctx, req.(*RestartProviderRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_RevokeDelegations_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RevokeDelegationsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).RevokeDelegations(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_RevokeDelegations_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).RevokeDelegations(ctx, req.(*RevokeDelegationsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -439,6 +549,14 @@ var Admin_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Admin_InspectProvider_Handler,
 		},
 		{
+			MethodName: "RestartProvider",
+			Handler:    _Admin_RestartProvider_Handler,
+		},
+		{
+			MethodName: "RevokeDelegations",
+			Handler:    _Admin_RevokeDelegations_Handler,
+		},
+		{
 			MethodName: "ListTools",
 			Handler:    _Admin_ListTools_Handler,
 		},
@@ -456,6 +574,11 @@ var Admin_ServiceDesc = grpc.ServiceDesc{
 		},
 	},
 	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "ProviderLogs",
+			Handler:       _Admin_ProviderLogs_Handler,
+			ServerStreams: true,
+		},
 		{
 			StreamName:    "Call",
 			Handler:       _Admin_Call_Handler,

@@ -1,0 +1,95 @@
+package admin_test
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hermesd/hermesd/runtime/frontend/admin"
+	"github.com/hermesd/hermesd/runtime/frontend/admin/adminpb"
+	"github.com/hermesd/hermesd/runtime/provider/providerlog"
+	"github.com/hermesd/hermesd/runtime/provider/providertest"
+)
+
+// operated is a provider that an operator can do everything with.
+type operated struct {
+	*providertest.Fake
+	log      *providerlog.Log
+	restarts int
+	revoked  []string
+}
+
+func (o *operated) Log() *providerlog.Log { return o.log }
+func (o *operated) Restart()              { o.restarts++ }
+func (o *operated) Revoke(ids ...string) int {
+	o.revoked = append(o.revoked, ids...)
+	return len(ids)
+}
+
+func TestWhatAnOperatorDoesWithAProvider(t *testing.T) {
+	p := &operated{Fake: providertest.New("notes", providertest.Echo("notes_read")), log: providerlog.New(slog.New(slog.DiscardHandler))}
+	plain := providertest.New("plain", providertest.Echo("plain_echo"))
+	c, _, _ := start(t, &admin.Options{}, p, plain)
+	ctx := t.Context()
+	if _, err := c.RestartProvider(ctx, &adminpb.RestartProviderRequest{Name: "notes"}); err != nil || p.restarts != 1 {
+		t.Errorf("%d restarts, %v", p.restarts, err)
+	}
+	answer, err := c.RevokeDelegations(ctx, &adminpb.RevokeDelegationsRequest{Provider: "notes", Ids: []string{"a", "b"}})
+	if err != nil || answer.GetRevoked() != 2 {
+		t.Errorf("%v, %v", answer, err)
+	}
+	for name, want := range map[string]string{"plain": "plain", "nobody": "there is: notes, plain"} {
+		_, restart := c.RestartProvider(ctx, &adminpb.RestartProviderRequest{Name: name})
+		_, revoke := c.RevokeDelegations(ctx, &adminpb.RevokeDelegationsRequest{Provider: name})
+		stream, err := c.ProviderLogs(ctx, &adminpb.ProviderLogsRequest{Name: name})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		for what, err := range map[string]error{"restart": restart, "revoke": revoke, "logs": err} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s %s: %v", what, name, err)
+			}
+		}
+	}
+}
+
+func TestLogsOfAProviderAreFollowed(t *testing.T) {
+	p := &operated{Fake: providertest.New("notes", providertest.Echo("notes_read")), log: providerlog.New(slog.New(slog.DiscardHandler))}
+	c, server, _ := start(t, &admin.Options{}, p)
+	p.log.Printed(providerlog.FromStderr, []byte("first"))
+	p.log.Printed(providerlog.FromStdout, []byte("second"))
+	p.log.Logger().Warn("it died", "signal", "SIGKILL")
+	stream, err := c.ProviderLogs(t.Context(), &adminpb.ProviderLogsRequest{Name: "notes", Lines: 2, Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := func() string {
+		t.Helper()
+		l, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := l.GetLevel() + " " + l.GetFrom() + " " + l.GetText()
+		for _, f := range l.GetFields() {
+			text += " " + f.GetKey() + "=" + f.GetValue()
+		}
+		return text
+	}
+	got := []string{next(), next()}
+	p.log.Event("error", "db", []byte(`"third"`))
+	got = append(got, next())
+	want := []string{"info stdout second", "warn hermesd it died signal=SIGKILL", "error protocol third logger=db"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if err := server.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := stream.Recv(); err == nil || errors.Is(err, io.EOF) {
+		t.Errorf("the stream outlived the daemon: %v", err)
+	}
+}
