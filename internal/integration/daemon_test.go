@@ -109,14 +109,20 @@ func (o *output) find(ctx context.Context, prefix string) (string, bool) {
 func start(t *testing.T, blocks string, env ...string) *running {
 	t.Helper()
 	d := launch(t, blocks, env...)
+	d.awaitReady()
+	return d
+}
+
+// awaitReady waits until the daemon says where it listens.
+func (d *running) awaitReady() {
+	d.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	url, ok := d.out.find(ctx, "MCP over HTTP")
 	if !ok {
-		t.Fatalf("the daemon did not become ready:\n%s", d.out)
+		d.t.Fatalf("the daemon did not become ready:\n%s", d.out)
 	}
 	d.url = strings.TrimSuffix(url, "/mcp")
-	return d
 }
 
 // launch is start without the wait.
