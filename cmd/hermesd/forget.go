@@ -28,7 +28,7 @@ func (c *cli) toolForgetCommand(agent *string) *cobra.Command {
 				if c.json {
 					return c.printJSON(map[string]int32{"forgotten": answer.GetLessons()})
 				}
-				_, err = fmt.Fprintf(c.out, "forgot %d lessons\n", answer.GetLessons())
+				_, err = fmt.Fprintf(c.out, "lessons forgotten: %d\n", answer.GetLessons())
 				return err
 			})
 		}),

@@ -35,6 +35,7 @@ var table = []layer{
 	{"runtime/store", []string{"runtime/tool"}},
 	{"runtime/telemetry", []string{"runtime/tool"}},
 	{"policy/...", []string{"runtime/tool", "policy"}},
+	{"search/embed", nil},
 	{"search/...", []string{"runtime/tool", "search/..."}},
 	{"runtime/provider/...", []string{"runtime/tool", "runtime/provider/..."}},
 	{"runtime/pluginhost/...", []string{"runtime/provider/...", "runtime/schema", "runtime/tool", "internal/procgroup", "internal/confine", "internal/redact", "runtime/pluginhost/...", "pluginsdk/pluginpb"}},

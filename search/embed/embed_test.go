@@ -309,7 +309,7 @@ func TestAnEndpointThatFailsIsSilentAndLoggedOnce(t *testing.T) {
 		"slow":     hang,
 		"an error": text(`{"error":"no such model"}`, 404),
 		"a redirect": func(w http.ResponseWriter, r *http.Request, _ []string) {
-			http.Redirect(w, r, "http://127.0.0.1:1/", 307)
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusTemporaryRedirect)
 		},
 		"no JSON":               text("<html>", 200),
 		"an endless answer":     func(w http.ResponseWriter, _ *http.Request, _ []string) { fmt.Fprint(w, strings.Repeat("[", 1<<20)) },
