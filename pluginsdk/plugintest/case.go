@@ -105,7 +105,7 @@ func compare(o *Outcome, want any) error {
 	}
 	wanted, err := json.Marshal(want)
 	if err != nil {
-		return fmt.Errorf("Want does not marshal: %w", err)
+		return fmt.Errorf("the case's Want does not marshal: %w", err)
 	}
 	got := o.Structured
 	if got == nil {

@@ -72,7 +72,7 @@ func oddities(t *tool) []json.RawMessage {
 			if _, ok := value.(string); !ok {
 				continue
 			}
-			for _, text := range []string{"", "\x00", "🜚‮", "../../etc/passwd", "%s%n{{.}}${x}", strings.Repeat("a", oddLength)} {
+			for _, text := range []string{"", "\x00", "🜚\u202e", "../../etc/passwd", "%s%n{{.}}${x}", strings.Repeat("a", oddLength)} {
 				object[name] = text
 				if raw, err := json.Marshal(object); err == nil && fits(t.input, raw) == nil {
 					list = append(list, raw)
