@@ -73,6 +73,7 @@ func (c *cli) pluginCheckCommand() *cobra.Command {
 	var (
 		p                   program
 		calls, slow, panics []string
+		only                []string
 		mtls                bool
 	)
 	cmd := &cobra.Command{
@@ -92,7 +93,7 @@ read-only and give examples, or if --call names the call. The exit code is 1 if 
 			if err != nil {
 				return err
 			}
-			opts := &conformance.Options{Config: config, Hosted: &pluginhost.Options{
+			opts := &conformance.Options{Config: config, Only: only, Hosted: &pluginhost.Options{
 				Path: args[0], Args: args[1:], Env: env, MTLS: &mtls, StopGrace: 2 * time.Second,
 			}}
 			for _, list := range []struct {
@@ -112,6 +113,7 @@ read-only and give examples, or if --call names the call. The exit code is 1 if 
 	cmd.Flags().StringArrayVar(&calls, "call", nil, "TOOL=JSON: a call that may be made; may be repeated")
 	cmd.Flags().StringArrayVar(&slow, "slow", nil, "TOOL=JSON: a call that runs until it is cancelled")
 	cmd.Flags().StringArrayVar(&panics, "panic", nil, "TOOL=JSON: a call that makes the tool panic or throw")
+	cmd.Flags().StringSliceVar(&only, "only", nil, "names of checks, separated by commas; those that they stand on run, too")
 	cmd.Flags().BoolVar(&mtls, "mtls", true, "let the host use certificates; false is mtls = false in the plugin's block")
 	return cmd
 }

@@ -98,7 +98,7 @@ func describeNew(name, kind, module, sdk string) (*newPlugin, error) {
 	for i, k := range kinds {
 		known[i] = k.name
 	}
-	if _, err := fs.Stat(templates, path.Join("templates", kind)); err != nil || kind == "." {
+	if !slices.Contains(known, kind) {
 		return nil, fmt.Errorf("there is no template %q; there is: %s", kind, strings.Join(known, ", "))
 	}
 	p := &newPlugin{

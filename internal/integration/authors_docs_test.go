@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hermesd/hermesd/pluginsdk/plugintest/conformance"
 	"github.com/hermesd/hermesd/runtime/config"
 )
 
@@ -295,6 +296,32 @@ func TestThePagesForPluginAuthorsLinkToPagesThatExist(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(filepath.Dir(page), filepath.FromSlash(m[1]))); err != nil {
 				t.Errorf("%s: %v", page, err)
 			}
+		}
+	}
+}
+
+func TestThePagesForPluginAuthorsListEveryCodeAndEveryCheck(t *testing.T) {
+	read := func(elem ...string) string {
+		raw, err := os.ReadFile(filepath.Join(append([]string{"..", ".."}, elem...)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	page := read("docs", "plugin-authors", "errors.md")
+	codes := regexp.MustCompile(`(?m)^\t(\w+) +Code = "`).FindAllStringSubmatch(read("pluginsdk", "error.go"), -1)
+	if len(codes) < 10 {
+		t.Fatalf("only these codes were found: %v", codes)
+	}
+	for _, code := range codes {
+		if !strings.Contains(page, "| `"+code[1]+"` |") {
+			t.Errorf("errors.md lacks %s", code[1])
+		}
+	}
+	page = read("docs", "plugin-authors", "testing.md")
+	for _, check := range conformance.Names() {
+		if !strings.Contains(page, fmt.Sprintf("| `%s` | %s |", check[0], check[1])) {
+			t.Errorf("testing.md lacks %s: %s", check[0], check[1])
 		}
 	}
 }

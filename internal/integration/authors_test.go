@@ -15,6 +15,9 @@ import (
 )
 
 func TestEveryTemplateBuildsAndPassesItsTests(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds many programs")
+	}
 	env := authorsEnv(t)
 	for _, kind := range []string{"minimal", "http", "stateful", "hook"} {
 		t.Run(kind, func(t *testing.T) {
@@ -76,6 +79,9 @@ func TestANewPluginIsRefusedWithAReason(t *testing.T) {
 
 // What `make sdk` makes is a proxy that a plugin can be built against without any checkout.
 func TestAPluginIsBuiltAgainstThePackedSDK(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it fills a module cache")
+	}
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("there is no git to tell which files belong to the module")
 	}
@@ -88,7 +94,7 @@ func TestAPluginIsBuiltAgainstThePackedSDK(t *testing.T) {
 	}
 	out, _ := authorCommand(t, dir, env, "go", "env", "GOMODCACHE")
 	modules := t.TempDir() // the packed SDK must not stay in the machine's own cache
-	env = append(env, "GOSUMDB=off", "GOFLAGS=-modcacherw", "GOMODCACHE="+modules,
+	env = append(env, "GOSUMDB=off", "GOFLAGS=-modcacherw -trimpath", "GOMODCACHE="+modules,
 		fmt.Sprintf("GOPROXY=file://%s,file://%s/cache/download", proxy, strings.TrimSpace(out)))
 	if out, code := authorCommand(t, dir, env, "hermesd", "plugin", "new", "packed"); code != 0 {
 		t.Fatal(out)
@@ -220,7 +226,7 @@ func TestAPluginInDevelopmentTakesTheConfiguredOnesPlace(t *testing.T) {
 func TestEveryExampleKeepsTheContract(t *testing.T) {
 	for name, args := range map[string][]string{
 		"hello": nil, "weather": {"--env", "OPENWEATHER_API_KEY=secret-key"}, "stateful": nil, "hook": nil, "conformance": nil,
-		"catalog":   nil,
+		"catalog":   {"--settings", `{"inline":[{"name":"t","description":"d","parameters":{"type":"object"}}]}`},
 		"streaming": {"--slow", `countdown={"seconds":3600}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -263,10 +269,10 @@ func TestThePluginInJavaScriptKeepsTheContract(t *testing.T) {
 		t.Error(out)
 	}
 	d := start(t, fmt.Sprintf("plugin \"words\" {\n  command = [%q, %q]\n  mtls = false\n  env = { NODE_PATH = %q }\n  config {\n    separator = \",\"\n  }\n}\n", testnode.Node(t), main, modules))
-	eventually(t, "its tool can be called", func() bool {
-		out, _, code := d.hermesd("tool", "call", "count_words", `{"text":"one,two,three"}`)
-		return code == 0 && strings.Contains(out, `"words":3`)
-	})
+	ready(t, d, "count_words")
+	if out, errs, code := d.hermesd("tool", "call", "count_words", `{"text":"one,two,three"}`); code != 0 || !strings.Contains(out, `"words":3`) {
+		t.Errorf("%d %s%s", code, out, errs)
+	}
 }
 
 func TestABadPluginFailsItsCheckForProgramsToo(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hermesd/hermesd/pluginsdk/plugintest/wire"
@@ -35,6 +36,8 @@ type Options struct {
 	// Hosted starts the plugin under hermesd's own host, too, as these options say; nil leaves that out. Name, Config,
 	// StateDir and OnChange are filled in.
 	Hosted *pluginhost.Options
+	// Only names the checks to run; nil is all. Those that the others stand on, up to "examples", always run.
+	Only []string
 	// CancelWithin is how soon a cancelled call must end; 0 is 2 s.
 	CancelWithin time.Duration
 	// CheckTimeout bounds one check; 0 is 30 s.
@@ -66,6 +69,7 @@ type Report struct {
 	Version  string    `json:"version"`
 	Tools    int       `json:"tools"`
 	Findings []Finding `json:"findings"`
+	Aborted  bool      `json:"aborted,omitempty"` // the rest was not tried: what failed comes first
 }
 
 // OK reports whether no check failed.
@@ -84,7 +88,7 @@ type check struct {
 	run         func(context.Context, *runner)
 }
 
-// checks are in the order in which they run: the first one that fails of those marked as first ends the rest.
+// checks are in the order in which they run.
 var checks = []check{
 	{"describe", "the description is complete and stable, before any configuration", checkDescribe},
 	{"configure", "the configuration is accepted", checkConfigure},
@@ -107,8 +111,11 @@ var checks = []check{
 	{"hosted", "hermesd's own host accepts it", checkHosted},
 }
 
-// necessary are the checks without which no other makes sense.
-var necessary = map[string]bool{"describe": true, "configure": true, "list": true}
+// foundation are the checks whose finds the others go by; after a failure of a necessary one no other makes sense.
+var (
+	foundation = []string{"describe", "configure", "list", "schemas", "examples"}
+	necessary  = foundation[:3]
+)
 
 // Check runs all checks. An error means that ctx ended; whatever is wrong with the plugin is in the report.
 func Check(ctx context.Context, target wire.Target, opts *Options) (*Report, error) {
@@ -118,9 +125,13 @@ func Check(ctx context.Context, target wire.Target, opts *Options) (*Report, err
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+		if name := checks[i].name; r.opts.Only != nil && !slices.Contains(foundation, name) && !slices.Contains(r.opts.Only, name) {
+			continue
+		}
 		f := r.run(ctx, &checks[i])
 		r.report.Findings = append(r.report.Findings, f)
-		if f.Status == Fail && necessary[f.Check] {
+		if f.Status == Fail && slices.Contains(necessary, f.Check) {
+			r.report.Aborted = true
 			break
 		}
 	}

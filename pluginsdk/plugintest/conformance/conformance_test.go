@@ -65,8 +65,10 @@ func options() *conformance.Options {
 }
 
 // run checks a plugin whose server has been tampered with and returns the findings by name.
-func run(t *testing.T, p func() *pluginsdk.Plugin, tamper func(pb.PluginServer) pb.PluginServer) map[string]conformance.Finding {
+func run(t *testing.T, p func() *pluginsdk.Plugin, tamper func(pb.PluginServer) pb.PluginServer, only ...string) map[string]conformance.Finding {
 	t.Helper()
+	opts := options()
+	opts.Only = only
 	target := wire.InProcess{New: func() (pb.PluginServer, error) {
 		s, err := pluginsdk.NewServer(p())
 		if err == nil && tamper != nil {
@@ -74,7 +76,7 @@ func run(t *testing.T, p func() *pluginsdk.Plugin, tamper func(pb.PluginServer) 
 		}
 		return s, err
 	}}
-	report, err := conformance.Check(t.Context(), target, options())
+	report, err := conformance.Check(t.Context(), target, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +254,7 @@ func TestEachCheckFindsItsFault(t *testing.T) {
 				tampered := c.tamper
 				tampered.PluginServer = s
 				return &tampered
-			})[c.check]
+			}, c.check)[c.check]
 			if f.Status != conformance.Fail || !strings.Contains(strings.Join(f.Faults, "\n"), c.want) {
 				t.Errorf("%s: %s %v, want a fault with %q", c.check, f.Status, f.Faults, c.want)
 			}
@@ -270,7 +272,7 @@ func TestAGoroutineThatStaysIsFound(t *testing.T) {
 			return in, nil
 		}, &pluginsdk.ToolOptions{ReadOnly: true, Examples: []any{text{"hi"}}})
 		return p
-	}, nil)["leaks"]
+	}, nil, "leaks")["leaks"]
 	if f.Status != conformance.Fail || !strings.Contains(f.Faults[0], "goroutines are left") {
 		t.Errorf("%s %v", f.Status, f.Faults)
 	}
