@@ -41,8 +41,9 @@ type run struct {
 	agent     string
 	digest    [sha256.Size]byte // of what is asked for
 	cancel    context.CancelFunc
-	reach     atomic.Pointer[reach] // of the request that is open now
-	asking    sync.Mutex            // one question at a time
+	reach     atomic.Pointer[reach]                // of the request that is open now
+	asking    sync.Mutex                           // one question at a time
+	early     atomic.Pointer[sdk.InputResponseMap] // answers that came before the question; they count once
 	questions chan *question
 	done      chan struct{}
 	result    any // the outcome, after done
@@ -105,6 +106,9 @@ func begin[T any](ctx context.Context, p *parked, a *agentServer, reach *reach, 
 		questions: make(chan *question), done: make(chan struct{}),
 	}
 	r.reach.Store(reach)
+	if len(reach.round.answers) > 0 {
+		r.early.Store(&reach.round.answers)
+	}
 	host := p.host(r, reach.caps)
 	p.runs.Go(func() {
 		defer cancel()
@@ -177,17 +181,37 @@ func (p *parked) askAll(ctx context.Context, r *run, inputs map[string]provider.
 		}
 		requests[id] = request
 	}
-	given, err := p.put(ctx, r, requests)
-	if err != nil {
-		return nil, err
+	given, ok := r.answeredEarly(requests)
+	if !ok {
+		var err error
+		if given, err = p.put(ctx, r, requests); err != nil {
+			return nil, err
+		}
 	}
 	answers := map[string]json.RawMessage{}
 	for id, response := range given {
-		if answers[id], err = json.Marshal(response); err != nil {
+		raw, err := json.Marshal(response)
+		if err != nil {
 			return nil, tool.Errorf(tool.Internal, "an answer of the client did not marshal: %w", err)
 		}
+		answers[id] = raw
 	}
 	return answers, nil
+}
+
+// answeredEarly is what the run's first request brought along, if that is all that a tool asks for: a client that knows
+// the questions, or one that lost the state of an earlier round.
+func (r *run) answeredEarly(requests sdk.InputRequestMap) (sdk.InputResponseMap, bool) {
+	early := r.early.Swap(nil)
+	if early == nil {
+		return nil, false
+	}
+	for id := range requests {
+		if _, ok := (*early)[id]; !ok {
+			return nil, false
+		}
+	}
+	return *early, true
 }
 
 // put hands requests to the open request and waits for the answers that the next one brings.
