@@ -9,7 +9,7 @@ import (
 func TestAPluginMadeWithTheSDKRuns(t *testing.T) {
 	t.Parallel()
 	o := options(t)
-	o.Path, o.Prefix = testbin.Build(t, "examples/plugins/hello"), "greeter"
+	o.Path, o.Prefix, o.MTLS = testbin.Build(t, "examples/plugins/hello"), "greeter", nil
 	h := start(t, o)
 	h.ready()
 	req := h.request("greet", `{"name":"Ada","language":"de"}`)

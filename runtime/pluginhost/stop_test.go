@@ -13,7 +13,7 @@ import (
 )
 
 // slack is what a stop may take beyond its grace.
-const slack = slowness * 50 * time.Millisecond
+const slack = 50 * time.Millisecond
 
 // stopAfter starts a plugin, calls a tool unless it is "", and returns how long the stop took. Nothing may be left.
 func stopAfter(t *testing.T, o *pluginhost.Options, call string) time.Duration {
@@ -52,35 +52,39 @@ func TestStopIsBoundedHoweverThePluginMisbehaves(t *testing.T) {
 		modes []string
 		call  string        // a tool that is called first; its outcome does not matter
 		most  time.Duration // 0: grace
+		// isolated cases are run without isolation only in a soak run.
+		isolated bool
 	}{
 		"a plugin that behaves":                    {most: 200 * time.Millisecond},
 		"deaf to signals":                          {modes: []string{"deaf"}},
-		"hanging in Drain":                         {modes: []string{"hang-Drain"}},
+		"hanging in Drain":                         {modes: []string{"hang-Drain"}, isolated: true},
 		"hanging in Drain and deaf":                {modes: []string{"hang-Drain", "deaf"}},
-		"hanging in Watch":                         {modes: []string{"hang-Watch"}},
-		"hanging in Health":                        {modes: []string{"hang-Health"}},
-		"crashing in Drain":                        {modes: []string{"crash-Drain"}},
+		"hanging in Watch":                         {modes: []string{"hang-Watch"}, isolated: true},
+		"hanging in Health":                        {modes: []string{"hang-Health"}, isolated: true},
+		"crashing in Drain":                        {modes: []string{"crash-Drain"}, isolated: true},
 		"stopped":                                  {call: "stop"},
-		"a call that ignores its cancel":           {call: "ignore-cancel"},
+		"a call that ignores its cancel":           {call: "ignore-cancel", isolated: true},
 		"a grandchild on the pipes":                {modes: []string{"grandchild"}},
 		"a grandchild in its own session":          {modes: []string{"setsid-grandchild"}},
 		"a grandchild from a call":                 {call: "setsid"},
 		"flooding stdout and stderr":               {call: "flood"},
-		"flooding stderr from the start":           {modes: []string{"eat-stderr"}},
-		"a line without an end":                    {call: "long-line"},
-		"changing its tools all the time":          {modes: []string{"changing-list"}},
+		"flooding stderr from the start":           {modes: []string{"eat-stderr"}, isolated: true},
+		"a line without an end":                    {call: "long-line", isolated: true},
+		"changing its tools all the time":          {modes: []string{"changing-list"}, isolated: true},
 		"everything at once":                       {modes: []string{"hang-Drain", "hang-Watch", "deaf", "setsid-grandchild", "eat-stderr"}, call: "stop"},
-		"ending Watch at once":                     {modes: []string{"short-watch"}},
-		"hanging in the answer to a host request":  {modes: []string{"hang-Answer"}, call: "ask"},
-		"hanging when asked for what is available": {modes: []string{"hang-CheckAvailability"}},
+		"ending Watch at once":                     {modes: []string{"short-watch"}, isolated: true},
+		"hanging in the answer to a host request":  {modes: []string{"hang-Answer"}, call: "ask", isolated: true},
+		"hanging when asked for what is available": {modes: []string{"hang-CheckAvailability"}, isolated: true},
 	}
 	for _, isolation := range []string{pluginhost.IsolationNone, pluginhost.IsolationDefault} {
 		t.Run(isolation, func(t *testing.T) {
 			for name, tt := range tests {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
-					bound := cmp.Or(tt.most, grace) + slack
-					within(t, bound, func() time.Duration {
+					if isolation == pluginhost.IsolationNone && tt.isolated && os.Getenv("HERMESD_SOAK") == "" {
+						t.Skip("isolation makes no difference to it; set HERMESD_SOAK=1 to run it without")
+					}
+					within(t, cmp.Or(tt.most, grace)+slack, func() time.Duration {
 						o := options(t, tt.modes...)
 						o.StopGrace, o.Isolation = grace, isolation
 						return stopAfter(t, o, tt.call)
@@ -93,7 +97,7 @@ func TestStopIsBoundedHoweverThePluginMisbehaves(t *testing.T) {
 
 // TestStartAndStopLeakNothing runs 1,000 cycles of each kind with HERMESD_SOAK set.
 func TestStartAndStopLeakNothing(t *testing.T) {
-	cycles := 10
+	cycles := 5
 	if os.Getenv("HERMESD_SOAK") != "" {
 		cycles = 1000
 	}
@@ -109,7 +113,7 @@ func TestStartAndStopLeakNothing(t *testing.T) {
 			var files, goroutines int
 			for cycle := range cycles {
 				o := options(t)
-				o.RuntimeDir, o.Isolation = t.TempDir(), how.isolation
+				o.RuntimeDir, o.Isolation, o.MTLS = t.TempDir(), how.isolation, nil
 				h := start(t, o)
 				pid := h.ready().Status.PID
 				if how.crash {
