@@ -57,6 +57,7 @@ const (
 	LayerFiles        = "files"
 	LayerCalls        = "system calls"
 	LayerNetwork      = "sockets"
+	LayerGroup        = "control group"
 )
 
 func applied(name, detail string) Layer { return Layer{Name: name, Applied: true, Detail: detail} }

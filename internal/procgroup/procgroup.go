@@ -50,6 +50,8 @@ type Command struct {
 	// Confine is what else to take from the program. It needs Contain, since the shim applies it; [Process.Layers] says
 	// what became of it.
 	Confine *confine.Spec
+	// Groups makes a control group with the limits of Confine, where the machine allows that; nil makes none.
+	Groups *confine.Groups
 
 	noNamespace bool // as on a machine that allows none
 }
@@ -87,6 +89,7 @@ type Process struct {
 	containment Containment
 	networked   bool
 	layers      []confine.Layer
+	group       *confine.Group // nil if there is none
 	stdin       io.WriteCloser
 	stdout      *os.File
 	stderr      *os.File

@@ -201,8 +201,8 @@ func TestStopIsBounded(t *testing.T) {
 				if cmd.Contain && strings.Contains(string(p.Containment()), "shim") != cmd.Contain {
 					t.Errorf("contained by %s", p.Containment())
 				}
-				if took < tt.least || took > tt.most {
-					t.Errorf("took %v, want %v to %v", took, tt.least, tt.most)
+				if most := strict(tt.most); took < tt.least || took > most {
+					t.Errorf("took %v, want %v to %v", took, tt.least, most)
 				}
 				if !p.ExitState().Stopped {
 					t.Error("the exit does not say that it was asked for")
@@ -287,7 +287,17 @@ func gone(t *testing.T, mark string, bound time.Duration) {
 	}
 }
 
+// strict is a bar as it stands in a soak run (HERMESD_SOAK=1), which has the machine to itself. Elsewhere the machine may be
+// busy with other tests, and only what hangs is found.
+func strict(bar time.Duration) time.Duration {
+	if os.Getenv("HERMESD_SOAK") == "" {
+		bar += 2 * time.Second
+	}
+	return bar
+}
+
 func eventually(bound time.Duration, cond func() bool) bool {
+	bound = strict(bound)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(bound); !cond(); <-tick.C {

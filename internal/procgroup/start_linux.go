@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/hermesd/hermesd/internal/confine"
 )
 
 // shimKill is how long the subreaper shim gets to kill everything below it before it is killed itself.
@@ -135,6 +137,12 @@ func (p *Process) launchUnder(shim string, cmd *Command, ends *pipes) error {
 		Dir: cmd.Dir, Env: env, Files: append(files, ends.lifelineRead, report),
 		Sys: &syscall.SysProcAttr{Setpgid: true},
 	}
+	var grouped []confine.Layer
+	if cmd.Confine != nil && cmd.Groups != nil {
+		group, layer := cmd.Groups.New(cmd.Confine)
+		p.group, grouped = group, []confine.Layer{layer}
+		p.joinGroup(attr.Sys)
+	}
 	leader, err := (*os.Process)(nil), error(syscall.EPERM)
 	if !cmd.noNamespace {
 		p.containment = ContainedByNamespace
@@ -147,11 +155,13 @@ func (p *Process) launchUnder(shim string, cmd *Command, ends *pipes) error {
 		p.containment = ContainedBySubreaper
 		// No parent-death signal: the shim sees the lifeline end and must live to kill what is below it.
 		attr.Sys = &syscall.SysProcAttr{Setpgid: true}
+		p.joinGroup(attr.Sys)
 		line.order.Users = false
 		leader, err = execShim(shim, line, attr)
 	}
 	if err != nil {
 		reports.Close() //nolint:errcheck // nothing was written
+		p.leaveGroup()
 		return fmt.Errorf("start shim for %s: %w", cmd.Path, err)
 	}
 	report.Close() //nolint:errcheck // so that the shim's death is the pipe's end
@@ -161,9 +171,25 @@ func (p *Process) launchUnder(shim string, cmd *Command, ends *pipes) error {
 		syscall.Kill(leader.Pid, syscall.SIGKILL) //nolint:errcheck // it may be gone, and is reaped below
 		waitLeader(leader)                        //nolint:errcheck // reaped only for its own sake
 		reports.Close()                           //nolint:errcheck // read to its end
+		p.leaveGroup()
 		return fmt.Errorf("start program: %w", err)
 	}
+	p.layers = append(p.layers, grouped...)
 	return nil
+}
+
+func (p *Process) joinGroup(sys *syscall.SysProcAttr) {
+	if p.group != nil {
+		sys.UseCgroupFD, sys.CgroupFD = true, p.group.FD()
+	}
+}
+
+// leaveGroup takes the control group away after everything in it has ended.
+func (p *Process) leaveGroup() {
+	if p.group != nil {
+		p.group.Remove() //nolint:errcheck // an empty group costs nothing, and the daemon's own goes with it
+		p.group = nil
+	}
 }
 
 // ownUsers adds a user namespace, which lets anybody but root have the other namespaces, and reports whether it did. Users
@@ -249,6 +275,7 @@ func (p *Process) watch() {
 			exit = parseExit(word)
 		}
 	}
+	p.leaveGroup()
 	p.ended(exit)
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/hermesd/hermesd/runtime/pluginhost/sandbox"
 )
 
 // directories are where the daemon keeps things.
@@ -13,6 +15,8 @@ type directories struct {
 	state   string // survives restarts: database, plugins' own folders
 	cache   string // may be deleted: what is known of providers' tools, the search index
 	runtime string // goes with the daemon: plugins' sockets
+
+	groups *sandbox.Groups // the control groups that programs run in
 }
 
 // maxRuntimePath leaves room below the runtime directory for what go-plugin appends to it: a unix socket's path has 104
@@ -21,7 +25,7 @@ const maxRuntimePath = 60
 
 // makeDirectories creates what is missing, for the daemon's user alone.
 func makeDirectories(state string) (directories, error) {
-	d := directories{state: state, cache: filepath.Join(state, "cache"), runtime: filepath.Join(state, "run")}
+	d := directories{groups: &sandbox.Groups{}, state: state, cache: filepath.Join(state, "cache"), runtime: filepath.Join(state, "run")}
 	if len(d.runtime) > maxRuntimePath {
 		// A folder named by the state directory, so that two daemons never share one.
 		sum := sha256.Sum256([]byte(state))

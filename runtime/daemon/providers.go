@@ -70,6 +70,6 @@ func newProviders(cfg *config.Config, dirs directories, trust *trust, version st
 func sandboxFor(cfg *config.Config, dirs directories, read, write []string, memory config.Size) sandbox.Options {
 	private := append([]string{dirs.state, dirs.cache, dirs.runtime}, cfg.Files...)
 	return sandbox.Options{
-		Read: read, Write: write, Memory: uint64(memory), Private: private, AdminSocket: cfg.Listen.Admin,
+		Read: read, Write: write, Memory: uint64(memory), Private: private, AdminSocket: cfg.Listen.Admin, Groups: dirs.groups,
 	}
 }

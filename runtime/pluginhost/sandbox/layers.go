@@ -11,6 +11,9 @@ import (
 // Layer is one measure that keeps a program apart, and what became of it.
 type Layer = confine.Layer
 
+// Groups makes control groups for programs; a daemon has one for all.
+type Groups = confine.Groups
+
 // Layers tells what holds for a started program. Nothing is said to be applied that is not.
 func Layers(process *procgroup.Process, level string) []Layer {
 	level = cmp.Or(level, Default)

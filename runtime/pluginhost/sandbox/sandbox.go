@@ -58,6 +58,8 @@ type Options struct {
 	Private []string
 	// AdminSocket is hidden, so that no program can command the daemon.
 	AdminSocket string
+	// Groups makes control groups; nil makes none.
+	Groups *Groups
 	// Memory bounds its private memory in bytes; 0 is [DefaultMemory].
 	Memory uint64
 }
@@ -81,7 +83,7 @@ func Confine(cmd *procgroup.Command, o *Options) error {
 		}
 	}
 	cmd.Env = p.env
-	cmd.Contain, cmd.NoNetwork, cmd.Confine = true, p.strict, p.spec()
+	cmd.Contain, cmd.NoNetwork, cmd.Confine, cmd.Groups = true, p.strict, p.spec(), o.Groups
 	return nil
 }
 
