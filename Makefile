@@ -44,7 +44,7 @@ generate: ## make the generated files again
 
 .PHONY: bench
 bench: ## calls, side by side with what they are compared with
-	$(GO) test -run '^$$' -bench . -benchtime 2s ./internal/bench/...
+	$(GO) test -run '^$$' -bench . -benchtime 2s ./runtime/daemon ./internal/bench/...
 
 .PHONY: bench-search
 bench-search: ## search quality and speed (set HERMESD_EVAL_DATA to the folder of the evaluation data)
@@ -52,7 +52,7 @@ bench-search: ## search quality and speed (set HERMESD_EVAL_DATA to the folder o
 
 .PHONY: soak
 soak: ## the long runs: 1,000 start and stop cycles, kills at random moments
-	HERMESD_SOAK=1 $(GO) test -timeout 60m -run 'Soak|Kill|Leak|Chaos' ./...
+	HERMESD_SOAK=1 $(GO) test -timeout 60m -run 'Soak|Kill|Leak|Chaos|StopIsBounded|Outlives|FromOutside' ./...
 
 FUZZTIME ?= 20s
 .PHONY: fuzz
