@@ -21,9 +21,18 @@ func (c *cli) toolRankCommand() *cobra.Command {
 		Short: "Rank the tools of a file for the queries of another, to judge the ranking on your own tools",
 		Long: `Ranks without a daemon. The catalog holds one tool a line, {"name", "description", "parameters",
 "source"}; the queries one query a line, {"query"}. Both may be compressed with gzip. Printed is one
-line for each query: {"query", "matches": [{"name", "weak"}], "weak", "micros"}.`,
+line for each query: {"query", "matches": [{"name", "weak"}], "weak", "micros"}. A configuration that is
+named with --config brings its synonyms.`,
 		Args: cobra.NoArgs,
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
+			opts := &search.RankOptions{Limit: limit}
+			if _, named := c.path(); named {
+				cfg, err := c.load()
+				if err != nil {
+					return err
+				}
+				opts.Synonyms = cfg.Tools.ToolSearch.Synonyms
+			}
 			tools, err := openMaybeCompressed(catalog)
 			if err != nil {
 				return fmt.Errorf("catalog: %w", err)
@@ -34,7 +43,7 @@ line for each query: {"query", "matches": [{"name", "weak"}], "weak", "micros"}.
 				return fmt.Errorf("queries: %w", err)
 			}
 			defer asked.Close()
-			return search.Rank(cmd.Context(), c.out, tools, asked, &search.RankOptions{Limit: limit})
+			return search.Rank(cmd.Context(), c.out, tools, asked, opts)
 		}),
 	}
 	cmd.Flags().StringVar(&catalog, "catalog", "", "file with the tools (.jsonl or .jsonl.gz)")

@@ -28,6 +28,7 @@ type searcher struct {
 	engine   *search.Engine
 	learning *learning.Recorder
 	embedder *embed.Embedder             // nil where no endpoint is configured
+	mask     func(string) string         // takes secrets out of what is sent to the endpoint
 	synonyms map[string]*search.Synonyms // of agents that have some of their own
 	scopes   atomic.Pointer[scopes]
 }
@@ -47,7 +48,7 @@ func newEngine(cfg *config.Config, cache string, logger *slog.Logger) (*search.E
 
 // newSearcher makes what searches with d.engine.
 func (d *Daemon) newSearcher() (*searcher, error) {
-	s := &searcher{engine: d.engine, synonyms: map[string]*search.Synonyms{}}
+	s := &searcher{engine: d.engine, mask: d.cfg.Mask, synonyms: map[string]*search.Synonyms{}}
 	for i := range d.cfg.Agents {
 		agent := &d.cfg.Agents[i]
 		if maps.EqualFunc(agent.ToolSearch.Synonyms, d.cfg.Tools.ToolSearch.Synonyms, slices.Equal) {
@@ -120,7 +121,7 @@ func (s *searcher) update(snapshot *catalog.Snapshot) {
 	}
 	texts := make([]embed.Text, len(entries))
 	for i, e := range entries {
-		texts[i] = embed.Text{Name: e.Definition.Name, Text: meaning(e.Definition)}
+		texts[i] = embed.Text{Name: e.Definition.Name, Text: s.mask(meaning(e.Definition))}
 	}
 	s.embedder.Update(texts)
 }
@@ -136,7 +137,11 @@ func (s *searcher) Search(ctx context.Context, r *bridge.SearchRequest) ([]searc
 	scope := s.scope(r.View)
 	var near []embed.Nearness
 	if s.embedder != nil {
-		near = s.embedder.Near(ctx, r.Queries)
+		asked := make([]string, len(r.Queries))
+		for i, text := range r.Queries {
+			asked[i] = s.mask(text)
+		}
+		near = s.embedder.Near(ctx, asked)
 	}
 	groups := make([]search.Group, len(r.Queries))
 	for i, text := range r.Queries {

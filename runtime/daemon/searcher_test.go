@@ -210,11 +210,15 @@ mcp_server "office" {
 }
 
 func TestAnEmbeddingsEndpointReordersWhatWordsFind(t *testing.T) {
+	t.Setenv("HERMESD_TEST_KEY", "k3y-of-the-endpoint")
 	var order atomic.Pointer[[]string] // of the tools, the nearest to every query first; nil while the endpoint is down
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var req struct{ Input []string }
-		if err := json.NewDecoder(r.Body).Decode(&req); err != nil || r.Header.Get("Authorization") != "Bearer k" {
+		if err := json.NewDecoder(r.Body).Decode(&req); err != nil || r.Header.Get("Authorization") != "Bearer k3y-of-the-endpoint" {
 			t.Errorf("%v, %v", err, r.Header)
+		}
+		if strings.Contains(strings.Join(req.Input, " "), "k3y-of-the-endpoint") {
+			t.Errorf("a secret was sent: %q", req.Input)
 		}
 		if order.Load() == nil {
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -244,7 +248,7 @@ mcp_server "office" {
 embeddings {
   url     = %q
   model   = "m"
-  api_key = "k"
+  api_key = secret("env:HERMESD_TEST_KEY")
 }
 `, server(t, trackers), web.URL))
 	words := d.search("", "report")
@@ -254,6 +258,7 @@ embeddings {
 	meant := []string{words[1], words[2], words[0]}
 	order.Store(&meant)
 	eventually(t, "the meaning counts", func() bool { return d.search("", "report")[0] == meant[0] })
+	d.search("", "report k3y-of-the-endpoint")
 	web.Close()
 	if got := d.search("", "another report"); len(got) != 3 || got[0] == meant[0] {
 		t.Errorf("without the endpoint %q is found", got)
