@@ -174,15 +174,15 @@ func (s *session) shakeHands(ctx context.Context, legacy bool) error {
 	if s.has == nil {
 		s.has = &mcp.ServerCapabilities{}
 	}
-	s.line.negotiated(init.ProtocolVersion)
-	if init.ProtocolVersion > lastInitialize {
-		s.modern = true
+	if s.modern = init.ProtocolVersion > lastInitialize; s.modern {
 		meta, err := newRequestMeta(init.ProtocolVersion, who)
 		if err != nil {
 			return err
 		}
-		s.line.carry(meta)
-	} else if s.has.Logging != nil {
+		s.line.carry(meta) // before anybody may send a request of this protocol
+	}
+	s.line.negotiated(init.ProtocolVersion)
+	if !s.modern && s.has.Logging != nil {
 		s.wantLogs(ctx)
 	}
 	return nil
@@ -256,8 +256,8 @@ func (s *session) relistShelf(ctx context.Context) error {
 
 // suspect asks a server over HTTP, after an exchange broke, whether it still lives; only silence ends the session.
 func (s *session) suspect(cause error) {
-	if !s.line.probing.CompareAndSwap(false, true) {
-		return
+	if s.line.protocol() == "" || !s.line.probing.CompareAndSwap(false, true) {
+		return // a handshake that breaks says so itself
 	}
 	if !s.line.goWork(func() {
 		defer s.line.probing.Store(false)
