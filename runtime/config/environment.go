@@ -73,7 +73,16 @@ func (e *Environment) firstDir(vars []dirVar) string {
 	return ""
 }
 
+// readBounded reads regular files only: opening a pipe would wait for its other end, perhaps for ever.
 func readBounded(path string) ([]byte, error) {
+	switch info, err := os.Stat(path); {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, fmt.Errorf("%s is a directory", path)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no regular file", path)
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
