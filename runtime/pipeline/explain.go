@@ -33,7 +33,7 @@ func (e *Entry) note(stage string) string {
 	switch stage {
 	case "scope":
 		return "the tool is " + e.Call.Tool
-	case "validate", "validate again":
+	case "validate":
 		var changed []string
 		for _, c := range e.Coerced {
 			changed = append(changed, fmt.Sprintf("%s: %s became %s", c.Path, c.From, c.To))
