@@ -111,6 +111,11 @@ func TestAConfinedProgramIsRefused(t *testing.T) {
 	}
 	t.Cleanup(func() { tcp.Close() })
 	h := newHouse(t)
+	admin, err := net.Listen("unix", filepath.Join(h.daemon, "admin.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { admin.Close() })
 	tests := map[string]struct {
 		level, layer string
 		attempt      string
@@ -130,6 +135,7 @@ func TestAConfinedProgramIsRefused(t *testing.T) {
 		"reading keys":                       {"default", confine.LayerCalls, "keyring", "not permitted"},
 		"setting the clock":                  {"default", confine.LayerCalls, "clock", "not permitted"},
 		"signalling the daemon":              {"default", confine.LayerFiles, fmt.Sprintf("signal=%d", os.Getpid()), "(no such process|not permitted)"},
+		"commanding the daemon":              {"default", confine.LayerHide, "dial=unix:" + admin.Addr().String(), "connection refused"},
 		"allocating 2 GiB":                   {"default", confine.LayerMemory, "alloc=2147483648", "cannot allocate memory"},
 		"a namespace":                        {"strict", confine.LayerCalls, "unshare", "not permitted"},
 		"connecting out":                     {"strict", confine.LayerNetwork, "dial=tcp:" + tcp.Addr().String(), "permission denied"},
@@ -139,7 +145,9 @@ func TestAConfinedProgramIsRefused(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, layers := h.try(t, tt.level, sandbox.Options{Config: []byte(fmt.Sprintf(`{"root":%q}`, h.docs))}, tt.attempt)
+			got, layers := h.try(t, tt.level, sandbox.Options{
+				Config: []byte(fmt.Sprintf(`{"root":%q,"all":%q,"here":"/","key":%q}`, h.docs, filepath.Dir(h.daemon), h.secret)), AdminSocket: admin.Addr().String(),
+			}, tt.attempt)
 			have(t, layers, tt.layer)
 			kind, _, _ := strings.Cut(tt.attempt, "=")
 			if !regexp.MustCompile("^refused: .*" + tt.reason).MatchString(got[kind]) {

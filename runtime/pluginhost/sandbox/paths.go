@@ -78,6 +78,9 @@ func (p *plan) openProgram() {
 			p.readable(p.unlessPrivate(p.installation(dir), dir)...)
 		}
 	}
+	if home := p.variable("HOME"); home != "" && !p.strict {
+		p.readable(filepath.Join(home, ".local/lib")) // of Python's programs in .local/bin
+	}
 }
 
 func (p *plan) openExecutable(path string, follow int) {
@@ -135,7 +138,7 @@ func (p *plan) installation(dir string) string {
 		return before + "/node_modules"
 	}
 	if base := filepath.Base(dir); base == "bin" || base == ".bin" || base == "sbin" {
-		if parent := filepath.Dir(dir); !p.broad(parent) {
+		if parent := filepath.Dir(dir); !p.broad(parent) && !p.personal(parent) {
 			return parent
 		}
 	}
@@ -146,6 +149,13 @@ func (p *plan) installation(dir string) string {
 func (p *plan) broad(dir string) bool {
 	home := p.variable("HOME")
 	return dir == "/" || home != "" && within(dir, filepath.Clean(home))
+}
+
+// personal reports whether a folder is one of those directly in the user's home in which programs keep what they know
+// (.local, .cargo, .config), credentials among it.
+func (p *plan) personal(dir string) bool {
+	home := p.variable("HOME")
+	return home != "" && filepath.Dir(dir) == filepath.Clean(home) && strings.HasPrefix(filepath.Base(dir), ".")
 }
 
 // unlessPrivate is folder, or only the file when the folder is broad, or is, holds, or lies in what is the daemon's own.
