@@ -22,7 +22,7 @@ var table = []layer{
 	{"internal/codegen/...", []string{"runtime/config", "runtime/tool"}},
 	{"internal/integration/...", []string{"..."}},
 	{"internal/bench/...", []string{"..."}},
-	{"internal/testbin/...", []string{"pluginsdk/...", "runtime/tool"}},
+	{"internal/testbin/...", []string{"internal/testbin/...", "internal/testbin", "pluginsdk/...", "runtime/tool"}},
 	{"internal/...", []string{"runtime/tool", "internal/..."}},
 	{"examples/plugins/...", []string{"pluginsdk"}},
 	{"plugins/...", []string{"pluginsdk", "plugins/..."}},
@@ -49,7 +49,7 @@ var table = []layer{
 	{"runtime/pipeline", []string{"runtime/schema", "runtime/tool", "runtime/provider", "internal/redact"}},
 	{"runtime/bridge", []string{"runtime/catalog", "runtime/pipeline", "search", "runtime/tool", "runtime/provider"}},
 	{"runtime/frontend/frontendtest", []string{"runtime/...", "policy", "search"}},
-	{"runtime/frontend/...", []string{"runtime/bridge", "runtime/disclosure", "runtime/catalog", "runtime/pipeline", "runtime/provider", "runtime/provider/providerlog", "runtime/tool", "runtime/frontend/..."}},
+	{"runtime/frontend/...", []string{"runtime/bridge", "runtime/disclosure", "runtime/catalog", "runtime/pipeline", "runtime/provider", "runtime/schema", "runtime/provider/providerlog", "runtime/tool", "runtime/frontend/..."}},
 	{"runtime/daemon/...", []string{"runtime/...", "policy/...", "search/...", "hooks/...", "internal/redact", "internal/procgroup"}},
 }
 
