@@ -274,3 +274,32 @@ func (o *overseen) read(name string) string {
 	}
 	return string(raw)
 }
+
+func TestWhatWasGrantedForASessionEndsWithIt(t *testing.T) {
+	o := approved(t, "")
+	s := o.elicited("2025-11-25", func(*sdk.ElicitParams) map[string]any { return map[string]any{"choice": "session"} })
+	if got, isError := call(t, s, "terminal", map[string]any{"command": "echo needs-a-human"}); isError {
+		t.Fatal(got)
+	}
+	if got := o.must("approvals", "grants", "--json"); !strings.Contains(got, `"kind": "session"`) {
+		t.Fatalf("nothing is granted: %s", got)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the grant has ended", func() bool { return strings.TrimSpace(o.must("approvals", "grants", "--json")) == "[]" })
+}
+
+func TestAnEndlessStreamOfMalformedRequestsEnds(t *testing.T) {
+	o := approved(t, "")
+	var got string
+	for range 8 {
+		got = o.postAs("slow", []byte(`{"name":"tool_call","arguments":{"calls":[]}}`))
+	}
+	if !strings.Contains(got, "loop_blocked") {
+		t.Errorf("the eighth is answered with %s", got)
+	}
+	if got := o.postAs("slow", []byte(`{"name":"greet","arguments":{"name":"Ada"}}`)); !strings.Contains(got, "Hello, Ada") {
+		t.Errorf("a request that is none of them: %s", got)
+	}
+}

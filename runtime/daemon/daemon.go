@@ -164,6 +164,7 @@ func (d *Daemon) open() error {
 		Agents:     d.agents,
 		Disclosure: disclosure.New(d.catalog),
 		Bridge:     bridge.New(&bridge.Options{Pipeline: d.searcher.learning.Watch(d.pipeline), Refused: d.guard.refused, Search: d.searcher}),
+		Sessions:   frontend.Sessions{Idle: d.cfg.Listen.SessionIdle, OnEnd: d.sessionEnded},
 	}
 	if d.fronts, err = d.newFronts(); err != nil {
 		return err
@@ -218,6 +219,8 @@ func (d *Daemon) newGeneration(s *catalog.Snapshot) {
 // runProviders runs every provider, and reads again what they offer when one says that it changed.
 func (d *Daemon) runProviders(ctx context.Context) *errgroup.Group {
 	var group errgroup.Group
+	group.Go(func() error { return d.results.Run(ctx) })
+	group.Go(func() error { return d.desk.Sessions.Run(ctx) })
 	for _, p := range d.providers {
 		group.Go(func() error { return p.Run(ctx) })
 	}

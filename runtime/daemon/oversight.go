@@ -123,6 +123,13 @@ func (d *Daemon) oversee() (err error) {
 	return d.openApprovals()
 }
 
+// sessionEnded forgets what was kept for a session.
+func (d *Daemon) sessionEnded(agent, session string) {
+	d.approvals.EndSession(agent, session)
+	d.guard.EndSession(agent, session)
+	d.results.EndSession(agent, session)
+}
+
 // closeOversight ends it, in the opposite order.
 func (d *Daemon) closeOversight() (err error) {
 	err = d.approvals.end()

@@ -13,19 +13,35 @@ const (
 	// SessionMeta is the key of _meta that does the same in an MCP request.
 	SessionMeta = "hermesd/session"
 
-	// sessionIdle ends a session that nobody named.
+	// sessionIdle ends a session, unless [Sessions.Idle] says otherwise.
 	sessionIdle = 30 * time.Minute
+	// sweepEvery is how often sessions that have ended are looked for.
+	sweepEvery = time.Minute
+	// maxLive bounds the sessions whose end is waited for; the one that was idle longest ends first.
+	maxLive = 10_000
 	// maxSessionName bounds a session name that a client chose, in bytes.
 	maxSessionName = 128
 	// maxImplicit bounds the sessions that nobody named; the one that was idle longest goes first.
 	maxImplicit = 4096
 )
 
-// Sessions keeps the sessions that clients do not name: one for each agent and client, until it was idle for 30 minutes.
-// The zero value is ready to use.
+// Sessions knows the sessions of all agents until they were idle for too long, and gives one to clients that name none: one
+// for each agent and client. The zero value is ready to use.
 type Sessions struct {
+	// Idle ends a session without calls; 0 is 30 minutes.
+	Idle time.Duration
+	// OnEnd hears of every session that has ended, once, while [Sessions.Run] runs. It may be nil.
+	OnEnd func(agent, session string)
+
 	mu       sync.Mutex
 	implicit map[implicitKey]*implicit
+	live     map[string]*live // by full id
+}
+
+// live is a session that has not ended.
+type live struct {
+	agent, id string
+	last      time.Time
 }
 
 type implicitKey struct{ agent, client string }
@@ -37,6 +53,12 @@ type implicit struct {
 
 // ID returns the session's full id, which begins with the agent's name: no agent can name another one's session.
 func (s *Sessions) ID(agent, named, client string) string {
+	id := s.find(agent, named, client)
+	s.touch(agent, id)
+	return id
+}
+
+func (s *Sessions) find(agent, named, client string) string {
 	if named = cleanName(named); named != "" {
 		return agent + "/" + named
 	}
@@ -47,7 +69,7 @@ func (s *Sessions) ID(agent, named, client string) string {
 	if s.implicit == nil {
 		s.implicit = map[implicitKey]*implicit{}
 	}
-	if found, ok := s.implicit[key]; ok && now.Sub(found.last) < sessionIdle {
+	if found, ok := s.implicit[key]; ok && now.Sub(found.last) < s.idle() {
 		found.last = now
 		return found.id
 	}
@@ -65,7 +87,7 @@ func (s *Sessions) prune(now time.Time) {
 	var oldest implicitKey
 	var since time.Time
 	for key, session := range s.implicit {
-		if now.Sub(session.last) >= sessionIdle {
+		if now.Sub(session.last) >= s.idle() {
 			delete(s.implicit, key)
 			continue
 		}

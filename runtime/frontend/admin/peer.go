@@ -14,7 +14,13 @@ import (
 // Peer is the process at the other end of the socket, as the kernel knows it.
 type Peer struct {
 	PID, UID, GID int
+	// Began is when the process began, in the kernel's ticks; 0 where that is not known. A process number is used again
+	// once its process has ended, the two together are not.
+	Began uint64
 }
+
+// gone reports whether the process that connected has ended. Another one may have its number then.
+func (p *Peer) gone() bool { return beganAt(p.PID) != p.Began }
 
 // peerInfo carries a Peer through gRPC.
 type peerInfo struct {
@@ -63,7 +69,12 @@ func (s *Server) approver(ctx context.Context, id string) (string, error) {
 
 func peerFrom(ctx context.Context) (Peer, error) {
 	if p, ok := peer.FromContext(ctx); ok {
-		if info, ok := p.AuthInfo.(peerInfo); ok {
+		info, ok := p.AuthInfo.(peerInfo)
+		switch {
+		case !ok:
+		case info.Peer.gone():
+			return Peer{}, tool.Errorf(tool.NotGranted, "the process that connected to the admin socket has ended")
+		default:
 			return info.Peer, nil
 		}
 	}

@@ -30,6 +30,7 @@ var (
 // and whose they are.
 type events struct {
 	maxSessions, maxBytes int
+	onClosed              func(sessionID string) // hears of sessions that have ended; may be nil
 
 	mu       sync.Mutex
 	sessions map[string]*liveSession
@@ -144,6 +145,9 @@ func (e *events) after(sessionID, streamID string, index int) ([][]byte, error) 
 
 // SessionClosed implements [sdk.EventStore].
 func (e *events) SessionClosed(_ context.Context, sessionID string) error {
+	if e.onClosed != nil {
+		e.onClosed(sessionID)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s, ok := e.sessions[sessionID]

@@ -95,6 +95,7 @@ func New(opts *Options) (*Server, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{options: o, agents: map[string]*agentServer{}, events: newEvents(o.MaxSessions, o.EventBytes)}
+	s.events.onClosed = o.Desk.Sessions.End
 	s.sdkLog = slog.New(demoted{o.Logger.Handler()})
 	s.base, s.stop = context.WithCancel(context.Background())
 	s.parked = newParked(o.AskTimeout)
