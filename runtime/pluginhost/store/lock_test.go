@@ -314,21 +314,3 @@ func TestARecordThatIsGoneCostsTheDifferenceOnly(t *testing.T) {
 		t.Errorf("waiting %+v, %v", changes, err)
 	}
 }
-
-func FuzzParseLock(f *testing.F) {
-	f.Add([]byte("format = 1\nprovider \"p\" {\n  tools = {\n    a = \"" + one + "\"\n  }\n}\n"))
-	f.Add([]byte("format = 1\nprovider \"p\" {\n  damaged = \"x\"\n}\n"))
-	f.Fuzz(func(t *testing.T, content []byte) {
-		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, store.LockName), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		l, k := keeper(dir)
-		first := k.Binary(two)
-		l.Flush()
-		_, k = keeper(dir)
-		if again := k.Binary(two); (first == nil) != (again == nil) {
-			t.Errorf("first %v, then %v", first, again)
-		}
-	})
-}

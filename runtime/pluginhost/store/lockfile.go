@@ -1,6 +1,8 @@
 package store
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -130,7 +132,7 @@ func parseEntry(block *hcl.Block) (*entry, error) {
 		var err error
 		switch name {
 		case "damaged": // as render writes it, so that what cannot be read stays refused
-			return nil, fmt.Errorf("%s", text)
+			return nil, errors.New(cmp.Or(text, "it could not be read"))
 		case "kind":
 			e.Kind = text
 		case "accepted":
