@@ -268,6 +268,21 @@ func ExampleCallTool() {
 	// {"type":"text","text":"rain"}
 }
 
+func ExampleDelegate() {
+	t := pluginsdk.NewTool("subscribe", "Report the weather, now and every morning.", func(ctx context.Context, _ struct{}) (string, error) {
+		now, later, err := pluginsdk.Delegate(ctx, "weather", city{City: "Oslo"})
+		if err != nil {
+			return "", err
+		}
+		// Kept, for example in a Store, later.Call(ctx, city{City: "Oslo"}) works without a running call.
+		return string(now.Content[0]) + " and a delegation of " + later.Tool, nil
+	}, nil)
+	show(with(t, pluginsdk.CanCallTool), "subscribe", `{}`, func(*pb.HostRequest) *pb.AnswerRequest {
+		return &pb.AnswerRequest{Delegation: "token", Answer: &pb.AnswerRequest_CallTool{CallTool: &pb.Result{Content: [][]byte{[]byte(`"rain"`)}}}}
+	})
+	// Output: {"type":"text","text":"\"rain\" and a delegation of weather"}
+}
+
 func ExampleSample() {
 	t := pluginsdk.NewTool("summary", "Sum something up.", func(ctx context.Context, _ struct{}) (string, error) {
 		answer, err := pluginsdk.Sample(ctx, map[string]any{"maxTokens": 50, "messages": []any{}})
