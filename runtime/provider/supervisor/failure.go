@@ -16,7 +16,7 @@ func (s *Supervisor[I]) afterFailedStart(ctx context.Context, err error) {
 	if ctx.Err() != nil || interrupted {
 		return
 	}
-	s.opts.Logger.Warn("provider did not start", "provider", s.opts.Name, "error", err)
+	s.opts.Logger.Warn("provider did not start", "error", err)
 	s.Faltered(err)
 	if p := (Permanent{}); errors.As(err, &p) {
 		s.Quarantine(err.Error())

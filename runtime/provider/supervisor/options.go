@@ -67,7 +67,7 @@ type Options struct {
 	NeverQuarantine bool
 	// Disabled begins in the state disabled, see [Supervisor.SetEnabled].
 	Disabled bool
-	Logger   *slog.Logger
+	Logger   *slog.Logger // should name the provider; nil discards
 	// OnStatus is told every change of state, one after the other. It must not block.
 	OnStatus func(provider.Status)
 }

@@ -160,7 +160,7 @@ func (s *Supervisor[I]) oneLife(ctx context.Context) {
 	fault := s.attend(ctx, l)
 	s.retire(ctx, l, fault)
 	if fault != nil && ctx.Err() == nil {
-		s.opts.Logger.Warn("provider failed", "provider", s.opts.Name, "error", fault)
+		s.opts.Logger.Warn("provider failed", "error", fault)
 		s.mu.Lock()
 		s.status.Restarts++
 		s.failure(fault)
