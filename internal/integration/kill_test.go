@@ -144,10 +144,10 @@ plugin "hello" {
   path = %q
 }
 mcp_server "everything" {
-  command = ["sh", "-c", "%s %s stdio; true"]
+  command = ["sh", "-c", "\"$@\"; true", "sh", %q, %q, "stdio"]
 }
 mcp_server "straggler" {
-  command = ["sh", "-c", "setsid sleep 1000 & exec %s %s stdio"]
+  command = ["sh", "-c", "setsid sleep 1000 & exec \"$@\"", "sh", %q, %q, "stdio"]
 }
 `, plugin("hello"), testnode.Node(t), script(t, "server-everything"), testnode.Node(t), script(t, "server-everything")))
 	ready(t, d, "greet", "mcp__everything__echo", "mcp__straggler__echo")
