@@ -52,7 +52,7 @@ bench-search: ## search quality and speed (set HERMESD_EVAL_DATA to the folder o
 
 .PHONY: soak
 soak: ## the long runs: 1,000 start and stop cycles, kills at random moments
-	HERMESD_SOAK=1 $(GO) test -timeout 60m -run 'Soak|Kill|Leak|Chaos|StopIsBounded|Outlives|FromOutside' ./...
+	HERMESD_SOAK=1 HERMESD_KILL_ROUNDS=50 $(GO) test -timeout 60m -run 'Soak|Kill|Leak|Chaos|StopIsBounded|Outlives|FromOutside' ./...
 
 FUZZTIME ?= 20s
 .PHONY: fuzz

@@ -151,6 +151,11 @@ func examinePrograms(cfg *config.Config) []finding {
 			look("mcp_server", m.Name, m.Pos.String(), m.Command[0])
 		}
 	}
+	for i := range cfg.Hooks {
+		if h := &cfg.Hooks[i]; h.Enabled && len(h.Exec) > 0 {
+			look("hook", h.Name, h.Pos.String(), h.Exec[0])
+		}
+	}
 	return list
 }
 
