@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"os/exec"
 	"sync"
@@ -51,8 +52,21 @@ mcp_server "bare" {
 			return err
 		})
 	})
+	b.Run("through hermesd over a stream, as hermesd mcp has it", func(b *testing.B) {
+		ours, theirs := net.Pipe()
+		ended := make(chan error, 1)
+		go func() { ended <- d.ServeStream(context.Background(), "", theirs) }()
+		b.Cleanup(func() {
+			if err := <-ended; err != nil {
+				b.Error(err)
+			}
+		})
+		runTimed(b, sdkCall(connect(b, &sdk.IOTransport{Reader: ours, Writer: ours}), name, args))
+	})
 	b.Run("through hermesd over HTTP", func(b *testing.B) {
-		s := connect(b, &sdk.StreamableClientTransport{Endpoint: d.Addresses().HTTP + "/mcp", HTTPClient: http.DefaultClient})
+		// As many connections as callers are kept, as a program with many callers does.
+		client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
+		s := connect(b, &sdk.StreamableClientTransport{Endpoint: d.Addresses().HTTP + "/mcp", HTTPClient: client})
 		runTimed(b, sdkCall(s, name, args))
 	})
 }
