@@ -97,7 +97,15 @@ type running struct {
 
 func serve(t *testing.T) *running {
 	t.Helper()
-	binary, dir := testbin.Build(t, "internal/testbin/misbehave"), t.TempDir()
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "misbehave") // a copy: a binary that another test builds anew meanwhile would not be trusted
+	program, err := os.ReadFile(testbin.Build(t, "internal/testbin/misbehave"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(binary, program, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "state_dir = %q\nlisten {\n  http = \"off\"\n  admin = %q\n}\n", filepath.Join(dir, "state"), filepath.Join(dir, "a.sock"))
 	text.WriteString("audit {\n  sync = \"process\"\n}\nguard {\n  calls_per_minute = 0\n  concurrent_calls = 0\n  same_call_block = 0\n  same_tool_block = 0\n}\n")
