@@ -35,7 +35,12 @@ type check struct {
 	found      string
 	bases      []string // worked out when first needed
 	based      bool
+	resolved   map[string]string
+	seen       int // words of commands
 }
+
+// hurries reports whether so much has been looked at that the rest counts as it is written.
+func (c *check) hurries() bool { return c.seen > maxWords }
 
 func (c *check) object(o map[string]any, depth int) {
 	for key, v := range o {
@@ -104,27 +109,43 @@ func (c *check) path(s string, all bool) {
 func (c *check) candidates(s string, bases []string, all bool) {
 	s = c.tilde(s)
 	if filepath.IsAbs(s) {
-		c.try(s, all)
-		return
+		bases = []string{""}
 	}
 	for _, base := range bases {
-		if c.found == "" {
-			c.try(filepath.Join(base, s), all)
+		path := base + string(filepath.Separator) + s
+		if c.try(path, all); c.found != "" {
+			return
+		}
+		if strings.Contains(s, "..") && !c.hurries() { // what lies above a link is above its target, not above its name
+			c.climb(path, all)
 		}
 	}
+}
+
+// climb tries a path with .. in it as the kernel walks it. The last part may not be there yet.
+func (c *check) climb(path string, all bool) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		dir, last := filepath.Split(path)
+		if real, err = filepath.EvalSymlinks(dir); err != nil {
+			return
+		}
+		real = filepath.Join(real, last)
+	}
+	c.try(real, all)
 }
 
 func (c *check) try(path string, all bool) {
 	path = filepath.Clean(path)
 	if !wild(path) {
-		c.found = c.hit(resolve(path), all)
+		c.found = c.hit(c.resolve(path), all)
 		return
 	}
 	before := literal(path)
 	if before == "" {
 		before = "/"
 	}
-	c.found = c.hitGlob(filepath.Join(resolve(before), path[len(literal(path)):]), all)
+	c.found = c.hitGlob(filepath.Join(c.resolve(before), path[len(literal(path)):]), all)
 }
 
 func (c *check) tilde(s string) string {
@@ -139,6 +160,32 @@ func (c *check) starts() []string {
 		c.bases, c.based = c.floor.options.Bases(c.definition, c.agent), true
 	}
 	return c.bases
+}
+
+// maxResolved bounds what one call may have looked up.
+const maxResolved = 10_000
+
+// resolve is [resolve] for a call that names many paths: what was looked up is remembered.
+func (c *check) resolve(path string) string {
+	if c.hurries() {
+		return path
+	}
+	if real, ok := c.resolved[path]; ok {
+		return real
+	}
+	var real string
+	if _, err := os.Lstat(path); err != nil && path != filepath.Dir(path) {
+		real = filepath.Join(c.resolve(filepath.Dir(path)), filepath.Base(path))
+	} else {
+		real = resolve(path)
+	}
+	if c.resolved == nil {
+		c.resolved = map[string]string{}
+	}
+	if len(c.resolved) < maxResolved {
+		c.resolved[path] = real
+	}
+	return real
 }
 
 // resolve follows the symbolic links of a path as far as it exists. What cannot be followed stays as it is written.

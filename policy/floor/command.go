@@ -9,12 +9,15 @@ import (
 
 // The bounds of one command.
 const (
-	maxWords = 2000
-	maxBases = 16
+	maxWords = 1000 // that are looked up on the disk; further ones count as they are written
+	maxBases = 8
 )
 
-// destroyers are programs that take away, or open to others, what is below what they name.
-var destroyers = []string{"rm", "mv", "rmdir", "unlink", "shred", "chmod", "chown", "setfacl", "truncate", "rsync", "find", "tar", "git"}
+// destroyers are programs and options (of find) that take away, or open to others, what is below what they are told.
+var destroyers = []string{"rm", "mv", "rmdir", "unlink", "shred", "chmod", "chown", "setfacl", "truncate", "-delete", "-exec", "-execdir"}
+
+// separator stands between simple commands in a list of words; no word is it.
+const separator = "\x00"
 
 // command looks at the words of a shell command.
 func (c *check) command(line string) { c.words(split(line)) }
@@ -23,26 +26,40 @@ func (c *check) command(line string) { c.words(split(line)) }
 // every directory that it names, since it may change into it.
 func (c *check) words(words []string) {
 	c.writes = true // what a command does with a path cannot be told from outside
-	all := slices.ContainsFunc(words, func(w string) bool { return slices.Contains(destroyers, filepath.Base(w)) })
 	bases := slices.Clone(c.starts())
-	seen := map[string]bool{}
-	for _, word := range words[:min(len(words), maxWords)] {
+	for rest := words; len(rest) > 0 && c.found == ""; {
+		n := slices.Index(rest, separator)
+		simple := rest
+		if rest = nil; n >= 0 {
+			simple, rest = simple[:n], simple[n+1:]
+		}
+		bases = c.simple(simple, bases)
+	}
+}
+
+// simple looks at one simple command and returns the directories that the next one may be in.
+func (c *check) simple(words, bases []string) []string {
+	all := slices.ContainsFunc(words, func(w string) bool { return slices.Contains(destroyers, filepath.Base(w)) })
+	for _, word := range words {
+		c.seen++
 		for _, part := range parts(c.expand(word)) {
-			if part == "" || len(part) > maxPath || seen[part] {
+			if part == "" || len(part) > maxPath {
 				continue
 			}
-			seen[part] = true
-			c.candidates(part, bases, all)
-			if c.found != "" {
-				return
+			if c.candidates(part, bases, all); c.found != "" {
+				return bases
 			}
 			bases = c.enter(bases, part)
 		}
 	}
+	return bases
 }
 
 // enter adds the directories that a word may name.
 func (c *check) enter(bases []string, word string) []string {
+	if c.hurries() {
+		return bases
+	}
 	word = c.tilde(word)
 	starts := bases
 	if filepath.IsAbs(word) {
@@ -108,7 +125,7 @@ func dropBraces(s string) string {
 	}
 }
 
-// split parts a command into words, quotes taken off, at blanks and at the shell's operators.
+// split parts a command into words, quotes taken off, with a separator where one simple command ends.
 func split(line string) []string {
 	var words []string
 	var word strings.Builder
@@ -136,8 +153,11 @@ func split(line string) []string {
 			}
 		case b == '\'' || b == '"':
 			quote, started = b, true
-		case strings.IndexByte(" \t\r\n;|&<>()`", b) >= 0:
+		case strings.IndexByte(" \t\r<>", b) >= 0:
 			end()
+		case strings.IndexByte("\n;|&()`\x00", b) >= 0:
+			end()
+			words = append(words, separator)
 		default:
 			word.WriteByte(b)
 			started = true
@@ -146,8 +166,8 @@ func split(line string) []string {
 	end()
 	// What a quoted word holds may be a command itself, as after sh -c.
 	for _, w := range slices.Clone(words) {
-		if strings.ContainsAny(w, " \t\n;|&<>()`") && len(words) < maxWords {
-			words = append(words, split(strings.NewReplacer(`"`, " ", "'", " ").Replace(w))...)
+		if strings.ContainsAny(w, " \t\n;|&<>()`") {
+			words = append(append(words, separator), split(strings.NewReplacer(`"`, " ", "'", " ").Replace(w))...)
 		}
 	}
 	return words

@@ -2,6 +2,7 @@ package floor_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,6 +73,8 @@ func TestWhatTouchesTheDaemonIsStopped(t *testing.T) {
 		"by a path relative to the tool's folder":           {write, `{"path":"../../etc/hermesd/config.hcl"}`, floor.Deny},
 		"through a symbolic link":                           {write, `{"path":"conf"}`, floor.Deny},
 		"through a link that leads to nothing yet":          {write, `{"path":"later"}`, floor.Deny},
+		"from above a link's target":                        {write, `{"path":"state/../hermesd/hermesd.db"}`, floor.Deny},
+		"a new file from above a link's target":             {write, `{"path":"state/../hermesd/new"}`, floor.Deny},
 		"a new file of conf.d":                              {write, `{"path":"ROOT/etc/hermesd/conf.d/z.hcl"}`, floor.Deny},
 		"the lock file, which is not there yet":             {write, `{"path":"ROOT/etc/hermesd/hermesd.lock.hcl"}`, floor.Deny},
 		"a neighbour whose name begins alike":               {write, `{"path":"ROOT/etc/hermesd/config.hcl.bak"}`, ""},
@@ -106,8 +109,12 @@ func TestWhatTouchesTheDaemonIsStopped(t *testing.T) {
 		"with ..":                                           {terminal, `{"command":"cat ../../../approval.key"}`, floor.Deny},
 		"a folder above is removed":                         {terminal, `{"command":"rm -rf ROOT/var"}`, floor.Deny},
 		"all is removed":                                    {terminal, `{"command":"rm -rf /"}`, floor.Deny},
+		"something else is removed in a folder above":       {terminal, `{"command":"cd ROOT && rm -rf build"}`, ""},
+		"a folder above is looked through":                  {terminal, `{"command":"find ROOT -name a.md; git add ROOT/home"}`, ""},
+		"a folder above is looked through and emptied":      {terminal, `{"command":"find ROOT -name '*.db' -delete"}`, floor.Deny},
 		"the command's own folder is emptied":               {terminal, `{"command":"rm -rf ./build"}`, ""},
 		"a link to the configuration is made":               {terminal, `{"command":"ln -s ROOT/etc/hermesd/config.hcl x"}`, floor.Deny},
+		"behind many words":                                 {terminal, `{"command":"echo ` + strings.Repeat("a ", 5000) + `; cat ROOT/var/hermesd/approval.key"}`, floor.Deny},
 		"an argument vector":                                {foreign, `{"command":["cat","ROOT/var/hermesd/approval.key"]}`, floor.Deny},
 		"an MCP server is installed":                        {manage, `{"action":"install","servers":["x"]}`, floor.Ask},
 		"connections are looked at":                         {manage, `{"action":"status"}`, ""},
@@ -139,6 +146,20 @@ func FuzzDecide(f *testing.F) {
 			t.Errorf("%q beside a protected path: %+v", s, d)
 		}
 	})
+}
+
+// The longest command there is must not cost much more than its words.
+func BenchmarkLongCommand(b *testing.B) {
+	fl := floor.New(&floor.Options{Config: []string{"/a/b"}, State: "/s", Home: "/h", Bases: func(*tool.Definition, string) []string { return []string{b.TempDir()} }})
+	var line strings.Builder
+	line.WriteString("cd /; cd /usr; cd /etc; cd /tmp; cd /var; cd /usr/lib; cd /usr/bin; ")
+	for i := range 10_000 {
+		fmt.Fprintf(&line, "a/b%d ", i)
+	}
+	args := map[string]any{"command": line.String()}
+	for b.Loop() {
+		fl.Decide(terminal, "desk", args)
+	}
 }
 
 func BenchmarkCallWithoutPaths(b *testing.B) {
