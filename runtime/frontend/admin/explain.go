@@ -10,7 +10,6 @@ import (
 	"github.com/hermesd/hermesd/runtime/frontend"
 	"github.com/hermesd/hermesd/runtime/frontend/admin/adminpb"
 	"github.com/hermesd/hermesd/runtime/pipeline"
-	"github.com/hermesd/hermesd/runtime/schema"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
@@ -19,10 +18,17 @@ type Explanation struct {
 	CallID    string          `json:"call_id"`
 	Tool      tool.Name       `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"` // as the provider got them, or would have
-	Coerced   []schema.Change `json:"coerced,omitempty"`
+	Coerced   []Coercion      `json:"coerced,omitempty"`
 	Code      tool.Code       `json:"code,omitempty"` // why it failed
 	Took      time.Duration   `json:"took_ns"`
 	Stages    []pipeline.Step `json:"stages"`
+}
+
+// Coercion is one argument that was changed to fit the schema. It names types, never values.
+type Coercion struct {
+	Path string `json:"path"`
+	From string `json:"from"`
+	To   string `json:"to"`
 }
 
 // ExplainCall implements hermes.admin.v1.
@@ -53,9 +59,12 @@ func (s *Server) ExplainCall(req *adminpb.ExplainCallRequest, stream grpc.Server
 }
 
 func explanationOf(out *pipeline.Outcome) Explanation {
-	e := Explanation{Coerced: out.Coerced, Took: out.Duration, Stages: out.Steps}
+	e := Explanation{Took: out.Duration, Stages: out.Steps}
 	if out.Call != nil {
 		e.CallID, e.Tool, e.Arguments = out.Call.ID, out.Call.Tool, out.Call.Arguments
+	}
+	for _, c := range out.Coerced {
+		e.Coerced = append(e.Coerced, Coercion{c.Path, c.From, c.To})
 	}
 	if out.Err != nil {
 		e.Code = out.Err.Code
