@@ -51,7 +51,8 @@ func (p *Provider) start(ctx context.Context) (*session, error) {
 	if p.opts.Resources || p.opts.Prompts {
 		s.restockLater()
 		s.line.goWork(func() { s.relist(s.restocked, s.relistShelf) })
-		s.line.goWork(func() { s.resubscribe(s.line.ctx) })
+		again := p.watch.uris() // before anybody can subscribe to this session
+		s.line.goWork(func() { s.resubscribe(s.line.ctx, again) })
 	}
 	return s, nil
 }

@@ -115,12 +115,15 @@ func (p *Provider) unsubscribe(s *session, uri string) {
 }
 
 // resubscribe asks a new session for what the last one was asked for.
-func (s *session) resubscribe(ctx context.Context) {
+func (s *session) resubscribe(ctx context.Context, uris []string) {
 	if s.has.Resources == nil || !s.has.Resources.Subscribe {
 		return
 	}
-	for _, uri := range s.p.watch.uris() {
+	for _, uri := range uris {
 		if err := s.sdk.Subscribe(ctx, &mcp.SubscribeParams{URI: uri}); err != nil {
+			if s.line.ctx.Err() != nil {
+				return // this session has ended, and the next one asks
+			}
 			s.p.log.Warn("a subscription was lost when the server started anew", "uri", uri, "error", err)
 		}
 	}

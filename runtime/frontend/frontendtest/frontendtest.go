@@ -84,6 +84,20 @@ func (a *Agents) Remove(name string) {
 	delete(a.byName, name)
 }
 
+// Restrict gives an agent other toolsets and exclusions, as a reload of the configuration does.
+func (a *Agents) Restrict(t testing.TB, name string, granted, exclude []string) {
+	t.Helper()
+	toolsets, err := policy.NewToolsets(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	changed := *a.byName[name]
+	changed.Scope = toolsets.Scope(granted, exclude)
+	a.byName[name] = &changed
+}
+
 // ByToken implements [frontend.Agents].
 func (a *Agents) ByToken(token string) (*disclosure.Agent, error) {
 	a.mu.Lock()
