@@ -77,6 +77,20 @@ func store(s *service, ctx context.Context, req *pb.InvokeRequest, out send) *pb
 	}}}, out)))
 }
 
+// callNamed calls the tool in its arguments, {"tool": "...", "delegate": true}, and answers with what that answered and the
+// delegation.
+func callNamed(s *service, ctx context.Context, req *pb.InvokeRequest, out send) *pb.InvokeResponse {
+	var args struct {
+		Tool     string
+		Delegate bool
+	}
+	if err := json.Unmarshal(req.GetArguments(), &args); err != nil {
+		return failure(&pb.Error{Code: "invalid_arguments", Message: err.Error()})
+	}
+	a := s.roundTrip(ctx, &pb.HostRequest{Request: &pb.HostRequest_CallTool{CallTool: &pb.CallTool{Name: args.Tool, Delegate: args.Delegate}}}, out)
+	return text(show(a) + " " + a.GetDelegation())
+}
+
 // delegate calls the tool "other" and answers with the delegation that came with its result.
 func delegate(s *service, ctx context.Context, _ *pb.InvokeRequest, out send) *pb.InvokeResponse {
 	a := s.roundTrip(ctx, &pb.HostRequest{Request: &pb.HostRequest_CallTool{CallTool: &pb.CallTool{Name: "other", Delegate: true}}}, out)

@@ -105,6 +105,7 @@ var handlers = map[string]handler{
 	"ask-badly":       ask(&pb.HostRequest{Request: &pb.HostRequest_AskHuman{AskHuman: &pb.AskHuman{Schema: []byte(`nope`)}}}),
 	"call":            ask(&pb.HostRequest{Request: &pb.HostRequest_CallTool{CallTool: &pb.CallTool{Name: "other", Arguments: []byte(`{"a":1}`)}}}),
 	"sample":          ask(&pb.HostRequest{Request: &pb.HostRequest_Sample{Sample: &pb.Sample{Params: []byte(`{"maxTokens":5}`)}}}),
+	"call-named":      callNamed,
 	"delegate":        delegate,
 	"call-outside":    callOutside,
 	"eat-memory":      eatMemory,
