@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -31,5 +32,8 @@ func newServer() *mcp.Server {
 	addDialogs(s)
 	addResources(s)
 	addPrompts(s)
+	for _, name := range strings.Fields(os.Getenv("EXTRA_TOOLS")) { // for tests of names
+		add(s, name, noArguments, always(text("%s of %s", name, os.Getenv("NAME"))))
+	}
 	return s
 }
