@@ -71,7 +71,8 @@ func (p place) writeTarget() (mode fs.FileMode, exists bool, err error) {
 
 // replace puts content in the file's place in one step: readers see the old file or the new one.
 func (p place) replace(content []byte, mode fs.FileMode) (err error) {
-	temp := path.Join(path.Dir(p.name), fmt.Sprintf(".%.100s.%s.tmp", path.Base(p.name), rand.Text()[:8]))
+	// Not made of the file's own name, which may be as long as names can be.
+	temp := path.Join(path.Dir(p.name), ".files-"+rand.Text()+".tmp")
 	file, err := p.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return p.explain(err)

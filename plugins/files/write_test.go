@@ -64,6 +64,27 @@ func TestWriteMakesMissingDirectories(t *testing.T) {
 	}
 }
 
+func TestANameMayBeAsLongAsTheSystemAllows(t *testing.T) {
+	f, dir := space(t, nil)
+	for name, path := range map[string]string{
+		"ASCII":                strings.Repeat("x", 255),
+		"three bytes a letter": strings.Repeat("語", 85),
+		"four bytes a letter":  strings.Repeat("🙂", 63),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := f.write(t.Context(), writeInput{Path: path, Content: "a", IfExists: "overwrite"}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.patch(t.Context(), patchInput{Path: path, Edits: []edit{{Old: "a", New: "b"}}}); err != nil {
+				t.Fatal(err)
+			}
+			if got := readFile(t, dir, path); got != "b" {
+				t.Errorf("content = %q", got)
+			}
+		})
+	}
+}
+
 func TestWriteSaysWhatIsWrongAndChangesNothing(t *testing.T) {
 	f, dir := space(t, map[string]string{"dir/file": "text"})
 	for name, c := range map[string]struct {
