@@ -23,7 +23,9 @@ type providerLine struct {
 func (d *running) provider(name, what string, is func(providerLine) bool) providerLine {
 	d.t.Helper()
 	var last providerLine
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); time.Now().Before(end); <-tick.C {
 		out, errs, code := d.hermesd("plugin", "list", "--json")
 		if code != 0 {
 			d.t.Fatalf("plugin list: %s", errs)

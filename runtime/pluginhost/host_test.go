@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		playDaemon()
 	}
 	// These tests wait far more than they compute.
-	if err := flag.Set("test.parallel", "6"); err != nil {
+	if err := flag.Set("test.parallel", "12"); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)

@@ -153,6 +153,8 @@ func serve(t *testing.T) *running {
 func (d *running) recover(t *testing.T) {
 	t.Helper()
 	end := time.Now().Add(patience)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
 	for n := 0; n < plugins; {
 		ctx, cancel := context.WithTimeout(context.Background(), deadline)
 		_, err := d.echo(ctx, n, "hello")
@@ -168,7 +170,7 @@ func (d *running) recover(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(5 * time.Millisecond)
+		<-tick.C
 	}
 }
 

@@ -230,6 +230,16 @@ func TestAnIdleProviderStopsAndComesBack(t *testing.T) {
 	})
 }
 
+func TestAnEagerProviderIsNeverIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := run(t, supervisor.Options{IdleTimeout: time.Minute}, nil)
+		time.Sleep(time.Hour)
+		if status := b.Status(); status.State != provider.Ready || len(b.starts) != 1 {
+			t.Errorf("after %d starts: %+v", len(b.starts), status)
+		}
+	})
+}
+
 func TestACrashOfAWellProviderIsMendedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := run(t, supervisor.Options{}, nil)
