@@ -233,7 +233,7 @@ func TestHeadersGoToTheConfiguredHostOnly(t *testing.T) {
 		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who are you?", http.StatusUnauthorized) })
 		r := start(t, mcpclient.Options{URL: serve(t, h).URL})
 		o := r.await("a failed start", func(o *provider.Offer) bool { return o.Status.State == provider.Backoff })
-		if !strings.Contains(o.Status.Reason, "HTTP 401 Unauthorized; give the block's headers a valid Authorization: who are you?") {
+		if !strings.Contains(o.Status.Reason, "HTTP 401 Unauthorized; log in: hermesd mcp-server login kb; or give the block's headers a valid Authorization: who are you?") {
 			t.Errorf("the reason is %q", o.Status.Reason)
 		}
 	})
