@@ -17,7 +17,7 @@ func TestToolsOfOneNameAreRefusedAndNeighboursGoOn(t *testing.T) {
 		return fmt.Sprintf("mcp_server %q {\n  command = [%q]\n  parallel = true\n  %s\n  env = { NAME = %q, EXTRA_TOOLS = %q }\n  tools {\n    include = [\"own_*\", \"shared\", \"files_read\", \"tool_search\"]\n  }\n}\n", label, server, prefix, label, extra)
 	}
 	d := start(t, "tools {\n  tool_search = false\n}\n"+
-		fmt.Sprintf("plugin \"files\" {\n  path = %q\n  trust = \"builtin\"\n}\n", plugin("files"))+
+		fmt.Sprintf("plugin \"files\" {\n  path = %q\n  trust = \"builtin\"\n  config {\n    root = %q\n  }\n}\n", plugin("files"), t.TempDir())+
 		block("one", `prefix = ""`, "own_one shared files_read tool_search")+
 		block("two", `prefix = ""`, "own_two shared")+
 		block("three", "", "own_three shared files_read tool_search"))
