@@ -78,11 +78,28 @@ func FuzzReadResult(f *testing.F) {
 }
 
 func FuzzReadCache(f *testing.F) {
-	f.Add([]byte(`{"format":1,"tools":[{"name":"a"}]}`))
-	f.Add([]byte(`{"format":2,"tools":[]}`))
+	f.Add([]byte(`{"format":2,"tools":[{"name":"a"}],"resources":[{"uri":"a"}]}`))
+	f.Add([]byte(`{"format":1,"tools":[]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if tools, err := mcpclient.ReadCache(data); err == nil && tools == nil {
 			t.Error("neither a list nor an error")
+		}
+	})
+}
+
+// What a server's library answers stays JSON, whatever is taken out of it and put into it.
+func FuzzFetched(f *testing.F) {
+	f.Add([]byte(`{"contents":[{"uri":"a","text":"b"}],"_meta":{"io.modelcontextprotocol/x":1,"y":2},"resultType":"complete"}`))
+	f.Add([]byte(`{"inputRequests":{"a":{"method":"roots/list"}},"requestState":"s"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if !json.Valid(data) {
+			return // checked when it comes in
+		}
+		if raw, err := mcpclient.Fetched(data); err == nil && raw != nil && !json.Valid(raw) {
+			t.Errorf("%s became %s", data, raw)
+		}
+		if raw := mcpclient.Renamed(data); !json.Valid(raw) {
+			t.Errorf("%s was renamed to %s", data, raw)
 		}
 	})
 }

@@ -18,6 +18,17 @@ var (
 	ReadLine   = readLine
 )
 
+// Fetched is what is left of an answer to a library's request, and Renamed an item of a list under another URI.
+func Fetched(raw []byte) ([]byte, error) {
+	o, err := readFetched(raw, "mcp://kb/")
+	if err != nil {
+		return nil, err
+	}
+	return o.raw, nil
+}
+
+func Renamed(raw []byte) []byte { return withMember(raw, "uri", "mcp://kb/x") }
+
 // Events reads a whole stream.
 func Events(stream []byte, most int) (data []string, err error) {
 	err = readEvents(bytes.NewReader(stream), most, func(e *event) bool {

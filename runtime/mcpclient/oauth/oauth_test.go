@@ -17,6 +17,7 @@ import (
 	"github.com/hermesd/hermesd/internal/procgroup"
 	"github.com/hermesd/hermesd/runtime/mcpclient"
 	"github.com/hermesd/hermesd/runtime/mcpclient/oauth"
+	"github.com/hermesd/hermesd/runtime/mcpclient/oauth/oauthtest"
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
@@ -31,15 +32,15 @@ const patience = 20 * time.Second
 // world is an authorization server, an MCP server that trusts it, and where hermesd keeps its tokens.
 type world struct {
 	t      *testing.T
-	issuer *issuer
-	server *resource
+	issuer *oauthtest.Issuer
+	server *oauthtest.Resource
 	file   string
 }
 
 func newWorld(t *testing.T) *world {
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
-	i := newIssuer(t)
-	return &world{t: t, issuer: i, server: newResource(t, i), file: filepath.Join(t.TempDir(), "oauth", "notes.json")}
+	i := oauthtest.NewIssuer(t)
+	return &world{t: t, issuer: i, server: oauthtest.NewResource(t, i), file: filepath.Join(t.TempDir(), "oauth", "notes.json")}
 }
 
 // authorizer is one that asks nobody.
@@ -169,7 +170,7 @@ func (w *world) login() {
 func TestALoginServesTheDaemonThatAsksNobody(t *testing.T) {
 	w := newWorld(t)
 	w.login()
-	if n := w.issuer.count("register"); n != 1 {
+	if n := w.issuer.Count("register"); n != 1 {
 		t.Errorf("%d registrations", n)
 	}
 	info, err := os.Stat(w.file)
@@ -187,7 +188,7 @@ func TestALoginServesTheDaemonThatAsksNobody(t *testing.T) {
 	if err := c.read(t); err != nil {
 		t.Error(err)
 	}
-	if n := w.issuer.count("authorize"); n != 1 {
+	if n := w.issuer.Count("authorize"); n != 1 {
 		t.Errorf("%d authorizations", n)
 	}
 }
@@ -205,10 +206,10 @@ func TestADaemonWithoutATokenSaysHowToLogInAndNoticesTheLogin(t *testing.T) {
 
 func TestAnEndedTokenIsRefreshedOnceForAllCallers(t *testing.T) {
 	w := newWorld(t)
-	w.issuer.life = time.Second // less than what is left in hand
+	w.issuer.SetLife(time.Second) // less than what is left in hand
 	w.login()
-	w.issuer.set(func() { w.issuer.life = time.Hour })
-	before := w.issuer.count("refresh_token")
+	w.issuer.SetLife(time.Hour)
+	before := w.issuer.Count("refresh_token")
 	c := w.connect(w.authorizer())
 	c.ready(t)
 	var calls sync.WaitGroup
@@ -220,7 +221,7 @@ func TestAnEndedTokenIsRefreshedOnceForAllCallers(t *testing.T) {
 		})
 	}
 	calls.Wait()
-	if n := w.issuer.count("refresh_token") - before; n != 1 {
+	if n := w.issuer.Count("refresh_token") - before; n != 1 {
 		t.Errorf("%d refreshes", n)
 	}
 }
@@ -230,7 +231,7 @@ func TestARefusedTokenIsRefreshedAndTheCallRunsOnce(t *testing.T) {
 	w.login()
 	c := w.connect(w.authorizer())
 	c.ready(t)
-	w.issuer.forget(true, false) // the server refuses what still looks good
+	w.issuer.Forget(true, false) // the server refuses what still looks good
 	if err := c.read(t); err != nil {
 		t.Error(err)
 	}
@@ -244,13 +245,13 @@ func TestALoginThatEndedSaysSo(t *testing.T) {
 	w.login()
 	c := w.connect(w.authorizer())
 	c.ready(t)
-	w.issuer.forget(true, true)
+	w.issuer.Forget(true, true)
 	for range 2 { // the second time there is nothing to refresh with
 		if err := c.read(t); err == nil || !strings.Contains(err.Error(), "mcp-server login notes") {
 			t.Errorf("got %v", err)
 		}
 	}
-	if n := w.issuer.count("refresh_token"); n != 1 {
+	if n := w.issuer.Count("refresh_token"); n != 1 {
 		t.Errorf("%d refreshes with a token that is gone", n)
 	}
 }
@@ -258,8 +259,8 @@ func TestALoginThatEndedSaysSo(t *testing.T) {
 func TestAnAuthorizationServerOutOfOrderEndsNoLogin(t *testing.T) {
 	w := newWorld(t)
 	w.login()
-	w.issuer.set(func() { w.issuer.broken = true })
-	w.issuer.forget(true, false)
+	w.issuer.SetBroken(true)
+	w.issuer.Forget(true, false)
 	a := w.authorizer()
 	resp, err := (&http.Client{Transport: a.Transport(http.DefaultTransport)}).Get(w.server.URL + "/mcp")
 	if err == nil {
@@ -269,22 +270,22 @@ func TestAnAuthorizationServerOutOfOrderEndsNoLogin(t *testing.T) {
 	if !strings.Contains(err.Error(), "HTTP 500") || w.stored().Refresh == "" {
 		t.Errorf("got %v, stored %+v", err, w.stored())
 	}
-	w.issuer.set(func() { w.issuer.broken = false })
+	w.issuer.SetBroken(false)
 	w.connect(w.authorizer()).ready(t)
 }
 
 func TestATokenForAnotherAudienceIsRefusedWithoutALoop(t *testing.T) {
 	w := newWorld(t)
 	w.login()
-	w.issuer.set(func() { w.issuer.audience = "https://other.example.com/mcp" })
-	w.issuer.forget(true, false)
+	w.issuer.SetAudience("https://other.example.com/mcp")
+	w.issuer.Forget(true, false)
 	c := w.connect(w.authorizer())
 	s := c.await(t, "the refusal", func(s provider.Status) bool { return s.State == provider.Backoff })
 	if !strings.Contains(s.Reason, "401") {
 		t.Errorf("the reason: %q", s.Reason)
 	}
 	c.stop()
-	if n := w.issuer.count("refresh_token"); n > 20 {
+	if n := w.issuer.Count("refresh_token"); n > 20 {
 		t.Errorf("%d refreshes", n)
 	}
 }
@@ -316,7 +317,7 @@ func (h handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestACallThatNeedsAnotherScope(t *testing.T) {
 	w := newWorld(t)
 	w.login()
-	w.server.scope = "admin"
+	w.server.Scope = "admin"
 	c := w.connect(w.authorizer())
 	c.ready(t)
 	err := c.read(t)
@@ -366,7 +367,7 @@ func mustRead(t *testing.T, path string) []byte {
 
 func TestTheClientCredentialsGrantNeedsNobody(t *testing.T) {
 	w := newWorld(t)
-	w.issuer.clients["robot"] = clientOf("s3cret")
+	w.issuer.Register("robot", "s3cret")
 	a := w.authorizer(func(o *oauth.Options) {
 		o.Grant, o.ClientID, o.ClientSecret = oauth.ClientCredentials, "robot", "s3cret"
 	})
@@ -375,7 +376,7 @@ func TestTheClientCredentialsGrantNeedsNobody(t *testing.T) {
 	if err := c.read(t); err != nil {
 		t.Error(err)
 	}
-	w.issuer.forget(true, false)
+	w.issuer.Forget(true, false)
 	if err := c.read(t); err != nil {
 		t.Errorf("after its token ended: %v", err)
 	}

@@ -1,4 +1,6 @@
-package oauth_test
+// Package oauthtest is a real authorization server, and an MCP server that takes its tokens only, for tests of those who
+// log in.
+package oauthtest
 
 import (
 	"bytes"
@@ -21,12 +23,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// issuer is an authorization server with everything that MCP asks of one: metadata (RFC 8414), registration (RFC 7591),
+// Issuer is an authorization server with everything that MCP asks of one: metadata (RFC 8414), registration (RFC 7591),
 // authorization codes bound to a PKCE challenge (RFC 7636), resources (RFC 8707), and refresh tokens that work once. It
 // fails the test when a client breaks a rule that a lenient server would overlook.
-type issuer struct {
+type Issuer struct {
 	*httptest.Server
-	t *testing.T
+	t testing.TB
 
 	mu       sync.Mutex
 	life     time.Duration // of access tokens
@@ -44,15 +46,14 @@ type registration struct {
 	redirects []string
 }
 
-func clientOf(secret string) registration { return registration{secret: secret} }
-
 type grant struct {
 	client, redirect, challenge, resource, audience, scope string
 	ends                                                   time.Time
 }
 
-func newIssuer(t *testing.T) *issuer {
-	i := &issuer{
+// NewIssuer serves an authorization server until the test ends.
+func NewIssuer(t testing.TB) *Issuer {
+	i := &Issuer{
 		t: t, life: time.Hour, clients: map[string]registration{}, codes: map[string]grant{}, access: map[string]grant{},
 		refresh: map[string]grant{}, counts: map[string]int{},
 	}
@@ -66,7 +67,7 @@ func newIssuer(t *testing.T) *issuer {
 	return i
 }
 
-func (i *issuer) metadata(w http.ResponseWriter, _ *http.Request) {
+func (i *Issuer) metadata(w http.ResponseWriter, _ *http.Request) {
 	reply(w, 200, map[string]any{
 		"issuer": i.URL, "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token",
 		"registration_endpoint": i.URL + "/register", "response_types_supported": []string{"code"},
@@ -76,7 +77,7 @@ func (i *issuer) metadata(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-func (i *issuer) register(w http.ResponseWriter, r *http.Request) {
+func (i *Issuer) register(w http.ResponseWriter, r *http.Request) {
 	var m struct {
 		RedirectURIs []string `json:"redirect_uris"`
 		GrantTypes   []string `json:"grant_types"`
@@ -96,7 +97,7 @@ func (i *issuer) register(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-func (i *issuer) authorize(w http.ResponseWriter, r *http.Request) {
+func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -118,7 +119,7 @@ func (i *issuer) authorize(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, q.Get("redirect_uri")+"?"+url.Values{"code": {code}, "state": {q.Get("state")}}.Encode(), http.StatusFound)
 }
 
-func (i *issuer) token(w http.ResponseWriter, r *http.Request) {
+func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 	if err := r.ParseForm(); err != nil {
 		i.t.Error(err)
 	}
@@ -173,8 +174,8 @@ func (i *issuer) token(w http.ResponseWriter, r *http.Request) {
 	reply(w, 200, answer)
 }
 
-// forget makes every token of a kind unknown.
-func (i *issuer) forget(access, refresh bool) {
+// Forget makes every token of a kind unknown.
+func (i *Issuer) Forget(access, refresh bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if access {
@@ -185,13 +186,36 @@ func (i *issuer) forget(access, refresh bool) {
 	}
 }
 
-func (i *issuer) set(f func()) {
+// SetLife sets how long access tokens live from now on; an hour until then.
+func (i *Issuer) SetLife(d time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	f()
+	i.life = d
 }
 
-func (i *issuer) count(kind string) int {
+// SetBroken makes the token endpoint answer HTTP 500, or work again.
+func (i *Issuer) SetBroken(broken bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.broken = broken
+}
+
+// SetAudience gives tokens an audience other than the one that was asked for.
+func (i *Issuer) SetAudience(audience string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.audience = audience
+}
+
+// Register makes a client known that registers nothing itself.
+func (i *Issuer) Register(id, secret string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.clients[id] = registration{secret: secret}
+}
+
+// Count is how many requests of a kind came: "register", "authorize", or a grant type.
+func (i *Issuer) Count(kind string) int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.counts[kind]
@@ -200,22 +224,26 @@ func (i *issuer) count(kind string) int {
 func reply(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	json.NewEncoder(w).Encode(v)
+	if err := json.NewEncoder(w).Encode(v); err != nil {
+		panic(err) // a value of ours
+	}
 }
 
-// resource is an MCP server that takes tokens of an issuer only, and only those made for it.
-type resource struct {
+// Resource is an MCP server that takes tokens of an issuer only, and only those made for it.
+type Resource struct {
 	*httptest.Server
-	scope string // that calls need; "" for none
+	// Scope is what calls need; "" for none. It is set before use.
+	Scope string
 }
 
-func newResource(t *testing.T, i *issuer) *resource {
+// NewResource serves an MCP server with one tool, "read", at /mcp until the test ends.
+func NewResource(t testing.TB, i *Issuer) *Resource {
 	server := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1"}, nil)
 	server.AddTool(&mcp.Tool{Name: "read", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(_ context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "a note"}}}, nil
 	})
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
-	s := &resource{}
+	s := &Resource{}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/oauth-protected-resource/mcp", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, 200, map[string]any{"resource": s.URL + "/mcp", "authorization_servers": []string{i.URL}, "scopes_supported": []string{"notes"}})
@@ -235,8 +263,8 @@ func newResource(t *testing.T, i *issuer) *resource {
 		case !ok || time.Now().After(g.ends) || g.audience != "" && g.audience != s.URL+"/mcp":
 			w.Header().Set("WWW-Authenticate", metadata)
 			http.Error(w, "token?", http.StatusUnauthorized)
-		case s.scope != "" && bytes.Contains(body, []byte(`"tools/call"`)) && !slices.Contains(strings.Fields(g.scope), s.scope):
-			w.Header().Set("WWW-Authenticate", metadata+fmt.Sprintf(`, error="insufficient_scope", scope=%q`, s.scope))
+		case s.Scope != "" && bytes.Contains(body, []byte(`"tools/call"`)) && !slices.Contains(strings.Fields(g.scope), s.Scope):
+			w.Header().Set("WWW-Authenticate", metadata+fmt.Sprintf(`, error="insufficient_scope", scope=%q`, s.Scope))
 			http.Error(w, "scope?", http.StatusForbidden)
 		default:
 			handler.ServeHTTP(w, r)
@@ -245,7 +273,9 @@ func newResource(t *testing.T, i *issuer) *resource {
 	s.Server = httptest.NewServer(mux)
 	t.Cleanup(func() {
 		for session := range server.Sessions() { // what a client whose token ended could not close
-			session.Close()
+			if err := session.Close(); err != nil {
+				t.Log(err)
+			}
 		}
 		s.Close()
 	})

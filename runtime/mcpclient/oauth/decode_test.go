@@ -1,0 +1,29 @@
+package oauth
+
+import (
+	"testing"
+	"time"
+)
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("token\n"))
+	f.Add([]byte(`{"access_token":"a","refresh_token":"b","expires":"2026-01-02T03:04:05Z"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if c, err := parse(data); err == nil && c.Access == "" && c.Refresh == "" {
+			t.Error("no token and no error")
+		}
+	})
+}
+
+func FuzzTokenAnswer(f *testing.F) {
+	f.Add(200, []byte(`{"access_token":"a","expires_in":3600,"token_type":"Bearer"}`))
+	f.Add(400, []byte(`{"error":"invalid_grant"}`))
+	f.Add(200, []byte(`{"access_token":"a","expires_in":"99999999999999999999"}`))
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, status int, data []byte) {
+		next, err := (&Credentials{Access: "old", Refresh: "r"}).next(status, data, now)
+		if err == nil && (next.Access == "" || next.Refresh == "" || !next.Expires.IsZero() && !next.Expires.After(now)) {
+			t.Errorf("got %+v", next)
+		}
+	})
+}
