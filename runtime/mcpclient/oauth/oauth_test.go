@@ -393,3 +393,20 @@ func TestOptionsThatCannotWork(t *testing.T) {
 		}
 	}
 }
+
+// An authorization server that rotates refresh tokens has forgotten the old one by then.
+func TestARefreshWhoseCallerLeftIsKept(t *testing.T) {
+	w := newWorld(t)
+	w.issuer.SetLife(time.Second)
+	w.login()
+	before := w.stored()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.authorizer().Token(gone); err != nil {
+		t.Fatal(err)
+	}
+	if after := w.stored(); after.Refresh == before.Refresh {
+		t.Error("the new token was not stored")
+	}
+	w.connect(w.authorizer()).ready(t)
+}

@@ -45,7 +45,8 @@ func (a *Authorizer) ask(ctx context.Context, c *Credentials) (*Credentials, err
 			form.Set("client_secret", c.ClientSecret)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	// Whoever wanted the token may leave, but the answer must not be lost: the old refresh token may be worth nothing by then.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTime)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.TokenURL, strings.NewReader(form.Encode()))
 	if err != nil {
