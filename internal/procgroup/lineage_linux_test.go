@@ -42,21 +42,30 @@ func TestDescendantsAreKnown(t *testing.T) {
 	if !below(t, p.PID()) {
 		t.Error("a program that was started is not known")
 	}
-	orphan := ""
-	out, err := exec.Command("ps", "-eo", "pid=,args=").Output()
-	if err != nil {
+	if _, err := exec.LookPath("ps"); err != nil {
 		t.Skip("there is no ps here")
 	}
+	// It has its name only once the shell's child has become it.
+	if !eventually(time.Second, func() bool { return orphanKnown(t) }) {
+		t.Error("an orphan of a program is not known")
+	}
+}
+
+func orphanKnown(t *testing.T) bool {
+	t.Helper()
+	out, err := exec.Command("ps", "-eo", "pid=,args=").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for line := range strings.Lines(string(out)) {
-		if pid, args, _ := strings.Cut(strings.TrimSpace(line), " "); strings.TrimSpace(args) == "sleep 1000" {
-			if n, err := strconv.Atoi(pid); err == nil && below(t, n) {
-				orphan = pid
+		pid, args, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if n, err := strconv.Atoi(pid); err == nil && strings.TrimSpace(args) == "sleep 1000" {
+			if yes, err := procgroup.Below(n); err == nil && yes {
+				return true
 			}
 		}
 	}
-	if orphan == "" {
-		t.Error("an orphan of a program is not known")
-	}
+	return false
 }
 
 func TestAProcessThatIsGoneIsAnError(t *testing.T) {
