@@ -22,6 +22,7 @@ import (
 
 // fronts are the front ends and what they listen on.
 type fronts struct {
+	desk  *frontend.Desk
 	mcp   *mcp.Server
 	http  *http.Server // nil where nothing listens
 	admin *admin.Server
@@ -32,7 +33,7 @@ type fronts struct {
 
 // newFronts makes the front ends and binds their addresses, so that a port in use is known before anything runs.
 func (d *Daemon) newFronts() (_ *fronts, err error) {
-	f := &fronts{}
+	f := &fronts{desk: d.desk}
 	listen := &d.cfg.Listen
 	gate := frontend.NewGate(d.agents, &frontend.GateOptions{
 		AllowedHosts: listen.AllowedHosts, AllowedOrigins: listen.AllowedOrigins,
@@ -116,16 +117,14 @@ func (f *fronts) refresh() { f.mcp.Refresh() }
 
 // close takes no new calls, lets running ones end until ctx does, and ends the rest.
 func (f *fronts) close(ctx context.Context) error {
-	var err error
+	var group errgroup.Group
 	if f.http != nil {
-		// Streams end only when the MCP front end lets them go, so both are closed at the same time.
-		var group errgroup.Group
+		// It stops accepting at once, and then waits for streams that only the MCP front end lets go.
 		group.Go(func() error { return f.http.Shutdown(ctx) })
-		group.Go(func() error { return f.mcp.Close(ctx) })
-		err = group.Wait()
-	} else {
-		err = f.mcp.Close(ctx)
 	}
+	f.desk.Drain(ctx)
+	group.Go(func() error { return f.mcp.Close(ctx) })
+	err := group.Wait()
 	if f.admin != nil {
 		err = errors.Join(err, f.admin.Close())
 	}

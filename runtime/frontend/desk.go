@@ -35,6 +35,8 @@ type Desk struct {
 	Bridge     *bridge.Bridge
 	// Sessions gives a session to requests that name none. The zero value works.
 	Sessions Sessions
+
+	drain drain
 }
 
 // Call is one call as a front end decoded it: of a bridge tool, or of a tool by its own name.
@@ -106,6 +108,14 @@ func (d *Desk) DispatchAll(ctx context.Context, calls []*Call) []*tool.Result {
 	if len(calls) == 0 {
 		return nil
 	}
+	if err := d.drain.enter(calls[0].depth > 0); err != nil {
+		results := make([]*tool.Result, len(calls))
+		for i := range results {
+			results[i] = err.Result()
+		}
+		return results
+	}
+	defer d.drain.leave()
 	shown := d.Disclosure.For(calls[0].Agent)
 	items := make([]bridge.Item, len(calls))
 	for i, c := range calls {
@@ -137,6 +147,10 @@ func (c *Call) arguments() json.RawMessage {
 }
 
 func (d *Desk) dispatch(ctx context.Context, c *Call) (*tool.Result, error) {
+	if err := d.drain.enter(c.depth > 0); err != nil {
+		return nil, err
+	}
+	defer d.drain.leave()
 	args := c.arguments()
 	shown := d.Disclosure.For(c.Agent)
 	from := d.caller(c, shown)

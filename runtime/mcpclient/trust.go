@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hermesd/hermesd/internal/procgroup"
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
@@ -66,7 +67,7 @@ func (o *Options) script() string {
 }
 
 func hashFile(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := procgroup.OpenProgram(path)
 	if err != nil {
 		return "", err
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/hermesd/hermesd/internal/procgroup"
 	"github.com/hermesd/hermesd/runtime/provider/supervisor"
 )
 
@@ -35,7 +36,7 @@ func (p *program) open() (f *os.File, path, digest string, err error) {
 	if err != nil {
 		return nil, "", "", err
 	}
-	if f, err = os.Open(path); err != nil {
+	if f, err = procgroup.OpenProgram(path); err != nil {
 		return nil, path, "", err
 	}
 	if digest, err = p.digestOf(f); err != nil {

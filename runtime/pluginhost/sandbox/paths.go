@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/hermesd/hermesd/internal/procgroup"
 )
 
 // systemFolders can be read, and programs in them executed, by everybody. Of /etc only what programs need to speak to the
@@ -103,14 +105,11 @@ func (p *plan) openExecutable(path string, follow int) {
 
 // interpreter is what a script's first line names.
 func (p *plan) interpreter(path string) string {
-	f, err := os.Open(path)
+	f, err := procgroup.OpenProgram(path)
 	if err != nil {
 		return ""
 	}
 	defer f.Close() //nolint:errcheck // only read
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return ""
-	}
 	line, err := bufio.NewReader(io.LimitReader(f, maxShebang)).ReadString('\n')
 	words := strings.Fields(strings.TrimPrefix(line, "#!"))
 	if err != nil || !strings.HasPrefix(line, "#!") || len(words) == 0 {

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package procgroup
+
+const nonblock = 0
