@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -45,6 +47,7 @@ func (c *cli) serve(ctx context.Context) error {
 	if err := procgroup.Adopt(ctx); err != nil {
 		logger.Warn("programs that detach themselves from their provider cannot be told from others", "error", err)
 	}
+	defer surviveHangup(logger)()
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
 	select {
@@ -68,7 +71,23 @@ func (c *cli) welcome(d *daemon.Daemon) {
 	if a.HTTP != "" {
 		fmt.Fprintf(c.out, "  MCP over HTTP      %s/mcp\n  function calling   %s/v1/tools and %s/v1/calls\n", a.HTTP, a.HTTP, a.HTTP)
 	}
-	fmt.Fprintf(c.out, "  MCP over stdio     %s mcp\n\nA first search, in another terminal:\n  %s tool search \"greet somebody by name\"\n", me, me)
+	fmt.Fprintf(c.out, "  MCP over stdio     %s mcp\n\nA first search, in another terminal:\n  %s tool search \"greet a person\"\n", me, me)
+}
+
+// surviveHangup keeps SIGHUP, which many send to make a daemon read its configuration again, from ending it. The returned
+// function ends that.
+func surviveHangup(logger *slog.Logger) (stop func()) {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	go func() {
+		for range hangups {
+			logger.Warn("SIGHUP: the configuration is read when the daemon starts; restart it to apply a changed file")
+		}
+	}()
+	return func() {
+		signal.Stop(hangups)
+		close(hangups)
+	}
 }
 
 var levels = map[string]slog.Level{

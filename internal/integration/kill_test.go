@@ -195,3 +195,15 @@ func commandLine(pid int) string {
 	}
 	return string(out)
 }
+
+func TestAHangupHarmsNobody(t *testing.T) {
+	d := start(t, fmt.Sprintf("plugin \"hello\" {\n  path = %q\n}\n", plugin("hello")))
+	ready(t, d, "greet")
+	if err := d.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the hangup is told", func() bool { return strings.Contains(d.out.String(), "SIGHUP") })
+	if text, isError := call(t, d.connect(nil), "greet", map[string]any{"name": "Ada"}); isError {
+		t.Errorf("after it: %s", text)
+	}
+}

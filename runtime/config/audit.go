@@ -17,18 +17,6 @@ type Audit struct {
 	OnFailure string `key:"on_failure" default:"block" in:"block|allow"`
 }
 
-// Telemetry says what the daemon measures and where it sends it.
-type Telemetry struct {
-	// Metrics serves Prometheus metrics at /metrics.
-	Metrics bool `key:"metrics" default:"true"`
-	// OTLPEndpoint is the URL of an OpenTelemetry collector for traces; without it there are none.
-	OTLPEndpoint string `key:"otlp_endpoint"`
-	// OTLPHeaders are sent with every export.
-	OTLPHeaders map[string]string `key:"otlp_headers"`
-	// SampleRatio is the share of calls that are traced.
-	SampleRatio float64 `key:"sample_ratio" default:"1" min:"0" max:"1"`
-}
-
 // Embeddings is an endpoint of the OpenAI shape (POST URL with model and input) that search may use besides its words.
 type Embeddings struct {
 	// URL is the endpoint: https, or http on loopback.

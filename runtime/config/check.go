@@ -204,5 +204,3 @@ func (g *Guard) check(s *scope) {
 }
 
 func (e *Embeddings) check(s *scope) { s.address("url", e.URL, true) }
-
-func (t *Telemetry) check(s *scope) { s.address("otlp_endpoint", t.OTLPEndpoint, false) }

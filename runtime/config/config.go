@@ -19,8 +19,6 @@ type Config struct {
 	// $STATE_DIRECTORY, $XDG_STATE_HOME/hermesd and ~/.local/state/hermesd that is known. A relative path starts at the
 	// configuration file's folder.
 	StateDir string `key:"state_dir" path:"true"`
-	// Watch reloads the configuration when its files change, besides SIGHUP and `hermesd reload`.
-	Watch bool `key:"watch" default:"false"`
 	// ShutdownTimeout is how long calls in flight may finish after SIGTERM.
 	ShutdownTimeout time.Duration `key:"shutdown_timeout" default:"10s" min:"0s" max:"10m"`
 	// DefaultAction is what happens to a call that no rule matches.
@@ -39,7 +37,6 @@ type Config struct {
 	Rules      []Rule      `key:"rule"`
 	Approvals  Approvals   `key:"approvals"`
 	Audit      Audit       `key:"audit"`
-	Telemetry  Telemetry   `key:"telemetry"`
 	Embeddings *Embeddings `key:"embeddings"`
 
 	// Files are the files that were read, in the order in which they were merged; the first one is the main file.

@@ -22,7 +22,7 @@ var sameMeaning = cmp.Options{
 func everything(t *testing.T) (*config.Config, *config.Environment) {
 	t.Helper()
 	vars := map[string]string{}
-	for _, name := range []string{"NOTES_TOKEN", "GITHUB_TOKEN", "PAGES_CLIENT_SECRET", "HOOK_SECRET", "APPROVALS_SECRET", "OTLP_TOKEN", "EMBEDDINGS_KEY"} {
+	for _, name := range []string{"NOTES_TOKEN", "GITHUB_TOKEN", "PAGES_CLIENT_SECRET", "HOOK_SECRET", "APPROVALS_SECRET", "EMBEDDINGS_KEY"} {
 		vars[name] = "secret-" + name
 	}
 	src := strings.ReplaceAll(switchedOn(readExample(t)), `"Bearer ${secret("env:TRACKER_TOKEN")}"`, `"${"$"}{no template}"`)
@@ -56,8 +56,8 @@ func TestShownConfigurationsHaveNoSecrets(t *testing.T) {
 	if err := errors.Join(cfg.Show(&b), cfg.ShowJSON(&b)); err != nil {
 		t.Fatal(err)
 	}
-	if len(cfg.Secrets) != 7 {
-		t.Errorf("%d secrets, want 7", len(cfg.Secrets))
+	if len(cfg.Secrets) != 6 {
+		t.Errorf("%d secrets, want 6", len(cfg.Secrets))
 	}
 	for _, s := range cfg.Secrets {
 		if strings.Contains(b.String(), s.Value) {
