@@ -40,13 +40,12 @@ func TestRealCatalogsInTheirTiers(t *testing.T) {
 		}
 		clear(counts)
 		for _, x := range tools {
-			counts[x.Source]++
+			if x.Source == "giant" || strings.HasPrefix(x.Source, "small") {
+				counts[x.Source]++
+			}
 		}
-		return len(counts) == small+1
+		return counts["giant"] >= giant-10 && len(counts) >= small+1
 	})
-	if counts["giant"] < giant-10 {
-		t.Errorf("the giant has %d tools of %d", counts["giant"], giant)
-	}
 	s := d.connect(nil)
 	list := func() string {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -73,7 +72,7 @@ func TestRealCatalogsInTheirTiers(t *testing.T) {
 		}
 	}
 	for _, x := range tools {
-		if x.Source == "giant" {
+		if !strings.HasPrefix(x.Source, "small") {
 			continue
 		}
 		if !strings.Contains(first, x.Name) {

@@ -86,7 +86,7 @@ rule "ask first" {
 `, plugin("hello"), plugin("weather"), script)+
 		agentBlock("desk", noGuard)+agentBlock("narrow", "  toolsets = [\"plugin:hello\"]\n"+noGuard)+
 		agentBlock("slow", "  guard {\n    calls_per_minute = 1\n  }")+agentBlock("loops", "  guard {\n    same_call_warn  = 1\n    same_call_block = 1\n  }")+blocks)
-	ready(t, d, "greet", "terminal")
+	ready(t, d, "greet", "terminal", "weather")
 	return &overseen{d, folder, socket}
 }
 

@@ -49,7 +49,7 @@ func TestAFailedStartGivesItsReason(t *testing.T) {
 		"a script that is no plugin":  {edit: write("#!/bin/sh\necho hello world\n", 0o700), want: []string{"not a plugin", `"hello world"`}},
 		"no handshake and no word":    {edit: mode("exit-quietly"), want: []string{"exit status 0", "is it a plugin?"}},
 		"an exit with a message":      {edit: mode("exit-at-start"), want: []string{"exit status 3", "cannot open the database"}},
-		"a panic":                     {edit: mode("panic-at-start"), want: []string{"exit status 2", "it panicked", "misbehave: panic at start"}},
+		"a panic":                     {edit: mode("panic-at-start"), want: []string{"exit status 2", "it panicked", "panic at start"}},
 		"a kill by the kernel":        {edit: mode("oom-at-start"), want: []string{"killed by SIGKILL", "for want of memory"}},
 		"words before the handshake":  {edit: mode("talk-first"), want: []string{"prints before its handshake", "Welcome to the plugin!"}},
 		"a megabyte before it":        {edit: mode("long-line-first"), want: []string{"prints before its handshake", "xxx"}},
