@@ -16,7 +16,7 @@ func OpenProgram(path string) (*os.File, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("it is a %s, no program: correct the path", kindOf(info.Mode()))}
+		err = fmt.Errorf("%s is a %s, no program: correct the path", path, kindOf(info.Mode()))
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

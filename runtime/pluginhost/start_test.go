@@ -38,7 +38,7 @@ func TestAFailedStartGivesItsReason(t *testing.T) {
 	}{
 		"a missing file":              {edit: path("/no/such/plugin"), want: []string{"/no/such/plugin: there is no such file"}},
 		"a program that PATH lacks":   {edit: path("no-such-plugin"), want: []string{"there is no such file"}},
-		"a folder":                    {edit: path("/tmp"), want: []string{"it is a folder, no program"}},
+		"a folder":                    {edit: path("/tmp"), want: []string{"is a folder, no program"}},
 		"a file without permission":   {edit: write("#!/bin/sh\n", 0o600), want: []string{"may not execute it", "chmod +x"}},
 		"a script without its shell":  {edit: write("#!/no/such/shell\n", 0o700), want: []string{"its interpreter or dynamic loader does not", "#!/no/such/shell"}},
 		"a text":                      {edit: write("hello\n", 0o700), want: []string{"cannot execute it", "a text without a #! line"}},
