@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -52,54 +52,49 @@ func parentOf(pid int) (int, error) {
 // its inode number.
 func HoldsSocket(inode uint64) bool {
 	want := fmt.Sprintf("socket:[%d]", inode)
-	seen := map[int]bool{}
-	todo := children(os.Getpid())
-	for len(todo) > 0 {
-		pid := todo[0]
-		todo = todo[1:]
-		if seen[pid] {
+	below := descendants()
+	return slices.ContainsFunc(below, func(pid int) bool { return holds(pid, want) })
+}
+
+// descendants are the processes below this one at the moment, from one look at all of them: the kernel's lists of each
+// thread's children cost twenty times as much.
+func descendants() []int {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer proc.Close() //nolint:errcheck // only read
+	names, err := proc.Readdirnames(-1)
+	if err != nil {
+		return nil
+	}
+	children := map[int][]int{}
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
 			continue
 		}
-		seen[pid] = true
-		if holds(pid, want) {
-			return true
+		if parent, err := parentOf(pid); err == nil { // else it has ended
+			children[parent] = append(children[parent], pid)
 		}
-		todo = append(todo, children(pid)...)
 	}
-	return false
+	below := slices.Clone(children[os.Getpid()])
+	for i := 0; i < len(below); i++ {
+		below = append(below, children[below[i]]...)
+	}
+	return below
 }
 
 func holds(pid int, want string) bool {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
-	entries, err := os.ReadDir(dir)
+	open, err := os.Open(dir)
 	if err != nil {
 		return false // it has ended
 	}
-	for _, e := range entries {
-		if target, err := os.Readlink(filepath.Join(dir, e.Name())); err == nil && target == want {
-			return true
-		}
-	}
-	return false
-}
-
-// children are the processes whose parent is pid, as far as the kernel lists them.
-func children(pid int) []int {
-	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	if err != nil {
-		return nil
-	}
-	var pids []int
-	for _, list := range lists {
-		text, err := os.ReadFile(list)
-		if err != nil {
-			continue // the thread has ended
-		}
-		for _, field := range strings.Fields(string(text)) {
-			if n, err := strconv.Atoi(field); err == nil {
-				pids = append(pids, n)
-			}
-		}
-	}
-	return pids
+	defer open.Close() //nolint:errcheck // only read
+	names, err := open.Readdirnames(-1)
+	return err == nil && slices.ContainsFunc(names, func(name string) bool {
+		target, err := os.Readlink(dir + "/" + name)
+		return err == nil && target == want
+	})
 }
