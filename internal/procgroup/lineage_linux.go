@@ -56,9 +56,22 @@ func HoldsSocket(inode uint64) bool {
 	return slices.ContainsFunc(below, func(pid int) bool { return holds(pid, want) })
 }
 
-// descendants are the processes below this one at the moment, from one look at all of them: the kernel's lists of each
-// thread's children cost twenty times as much.
+// descendants are the processes below this one at the moment.
 func descendants() []int {
+	family := families()
+	below := slices.Clone(family[os.Getpid()])
+	for i := 0; i < len(below); i++ {
+		below = append(below, family[below[i]]...)
+	}
+	return below
+}
+
+// children are the processes whose parent is pid.
+func children(pid int) []int { return families()[pid] }
+
+// families lists every process under its parent, from one look at all of them: the kernel's lists of each thread's children
+// cost twenty times as much.
+func families() map[int][]int {
 	proc, err := os.Open("/proc")
 	if err != nil {
 		return nil
@@ -68,21 +81,17 @@ func descendants() []int {
 	if err != nil {
 		return nil
 	}
-	children := map[int][]int{}
+	family := map[int][]int{}
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
 		if parent, err := parentOf(pid); err == nil { // else it has ended
-			children[parent] = append(children[parent], pid)
+			family[parent] = append(family[parent], pid)
 		}
 	}
-	below := slices.Clone(children[os.Getpid()])
-	for i := 0; i < len(below); i++ {
-		below = append(below, children[below[i]]...)
-	}
-	return below
+	return family
 }
 
 func holds(pid int, want string) bool {
