@@ -14,7 +14,7 @@ const (
 	gcPercent = 400
 	// memoryFloor and memoryShare bound what that may take, in bytes and as a multiple of the live heap: a burst, such as
 	// forty servers that list their tools at once, must not stay resident.
-	memoryFloor = 80 << 20
+	memoryFloor = 72 << 20
 	memoryShare = 6
 	retune      = 10 * time.Second
 )
