@@ -61,7 +61,7 @@ func serve(b *testing.B, blocks string) *daemon.Daemon {
 		}
 	})
 	select {
-	case <-d.Ready():
+	case <-d.Settled(): // its providers are there: calls that come too early would count as failing ones
 	case err := <-ended:
 		b.Fatal(err)
 	}
