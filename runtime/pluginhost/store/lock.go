@@ -323,12 +323,13 @@ func (l *Lock) Flush() {
 	l.mu.Lock()
 	names := slices.Sorted(maps.Keys(l.dirty))
 	clear(l.dirty)
-	entries, records := map[string]*entry{}, map[string][]byte{}
+	entries, records, shipped := map[string]*entry{}, map[string][]byte{}, map[string]bool{}
 	var faults []error
 	for _, name := range names {
 		if e := l.file.providers[name]; e != nil {
 			entries[name] = e.clone()
 		}
+		shipped[name] = l.keepers[name].options.Shipped
 		content, err := marshal(l.keepers[name].record)
 		faults = append(faults, err)
 		records[name] = content
@@ -353,10 +354,10 @@ func (l *Lock) Flush() {
 		}
 		changed := false
 		for name, e := range entries {
-			if disk.damaged[name] != "" && !l.keepers[name].options.Shipped {
+			if disk.damaged[name] != "" && !shipped[name] {
 				continue
 			}
-			now := merge(disk.providers[name], e, l.keepers[name].options.Shipped)
+			now := merge(disk.providers[name], e, shipped[name])
 			changed = changed || !now.equal(disk.providers[name])
 			disk.providers[name] = now
 		}
