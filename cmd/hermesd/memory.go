@@ -10,13 +10,16 @@ import (
 
 const (
 	// gcPercent fits a daemon that decodes much and keeps little: the collector runs when four times the live heap has been
-	// allocated, which halves the CPU of a call.
+	// allocated, which takes a fifth off the CPU of a call.
 	gcPercent = 400
-	// memoryFloor and memoryShare bound what that may take, in bytes and as a multiple of the live heap: a burst, such as
-	// forty servers that list their tools at once, must not stay resident.
-	memoryFloor = 72 << 20
-	memoryShare = 6
-	retune      = 10 * time.Second
+	// memoryFloor and memoryShare bound what that may take, in bytes and as a multiple of the live heap, under load.
+	memoryFloor = 128 << 20
+	memoryShare = 8
+	// What a burst took, such as forty servers that list their tools at once, goes back to the system as soon as less than
+	// quiet bytes were allocated in one interval while more than keep bytes are held.
+	retune = 2 * time.Second
+	quiet  = 8 << 20
+	keep   = 64 << 20
 )
 
 // tuneMemory sets the garbage collector until ctx ends. GOGC and GOMEMLIMIT, where the operator sets them, hold instead.
@@ -27,12 +30,21 @@ func tuneMemory(ctx context.Context) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	samples := []metrics.Sample{
+		{Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/allocs:bytes"},
+		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
+	}
 	tick := time.NewTicker(retune)
 	defer tick.Stop()
-	for {
-		metrics.Read(live)
-		debug.SetMemoryLimit(max(memoryFloor, memoryShare*int64(live[0].Value.Uint64())))
+	for before := uint64(0); ; {
+		metrics.Read(samples)
+		live, allocated := samples[0].Value.Uint64(), samples[1].Value.Uint64()
+		held := samples[2].Value.Uint64() - samples[3].Value.Uint64()
+		debug.SetMemoryLimit(max(memoryFloor, memoryShare*int64(live)))
+		if allocated-before < quiet && held > max(keep, 3*live) {
+			debug.FreeOSMemory()
+		}
+		before = allocated
 		select {
 		case <-ctx.Done():
 			return
