@@ -13,8 +13,8 @@ const (
 	// allocated, which takes a fifth off the CPU of a call.
 	gcPercent = 400
 	// memoryFloor and memoryShare bound what that may take, in bytes and as a multiple of the live heap, under load.
-	memoryFloor = 128 << 20
-	memoryShare = 8
+	memoryFloor = 72 << 20
+	memoryShare = 6
 	// What a burst took, such as forty servers that list their tools at once, goes back to the system as soon as less than
 	// quiet bytes were allocated in one interval while more than keep bytes are held.
 	retune = 2 * time.Second
