@@ -14,7 +14,7 @@ const (
 	gcPercent = 400
 	// memoryFloor and memoryShare bound what that may take, in bytes and as a multiple of the live heap, under load.
 	memoryFloor = 72 << 20
-	memoryShare = 6
+	memoryShare = 4
 	// What a burst took, such as forty servers that list their tools at once, goes back to the system as soon as less than
 	// quiet bytes were allocated in one interval while more than keep bytes are held.
 	retune = 2 * time.Second
