@@ -22,10 +22,11 @@ import (
 
 // fronts are the front ends and what they listen on.
 type fronts struct {
-	desk  *frontend.Desk
-	mcp   *mcp.Server
-	http  *http.Server // nil where nothing listens
-	admin *admin.Server
+	desk   *frontend.Desk
+	logger *slog.Logger
+	mcp    *mcp.Server
+	http   *http.Server // nil where nothing listens
+	admin  *admin.Server
 
 	httpListener, adminListener net.Listener
 	url                         string
@@ -33,7 +34,7 @@ type fronts struct {
 
 // newFronts makes the front ends and binds their addresses, so that a port in use is known before anything runs.
 func (d *Daemon) newFronts() (_ *fronts, err error) {
-	f := &fronts{desk: d.desk}
+	f := &fronts{desk: d.desk, logger: d.logger}
 	listen := &d.cfg.Listen
 	gate := frontend.NewGate(d.agents, &frontend.GateOptions{
 		AllowedHosts: listen.AllowedHosts, AllowedOrigins: listen.AllowedOrigins,
@@ -129,7 +130,7 @@ func (f *fronts) close(ctx context.Context) error {
 		err = errors.Join(err, f.admin.Close())
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		slog.Debug("calls were still running at shutdown_timeout")
+		f.logger.Debug("calls were still running at shutdown_timeout")
 		return nil
 	}
 	return err
