@@ -39,7 +39,7 @@ var table = []layer{
 	{"search/...", []string{"runtime/tool", "search/..."}},
 	{"runtime/provider/...", []string{"runtime/tool", "runtime/provider/..."}},
 	{"runtime/pluginhost/...", []string{"runtime/provider/...", "runtime/schema", "runtime/tool", "internal/procgroup", "internal/confine", "internal/redact", "runtime/pluginhost/...", "pluginsdk/pluginpb"}},
-	{"runtime/mcpclient/...", []string{"runtime/provider/...", "runtime/schema", "runtime/tool", "internal/procgroup", "internal/redact", "runtime/mcpclient/...", "runtime/pluginhost/sandbox"}},
+	{"runtime/mcpclient/...", []string{"runtime/provider/...", "runtime/schema", "runtime/tool", "internal/procgroup", "internal/rawjson", "internal/redact", "runtime/mcpclient/...", "runtime/pluginhost/sandbox"}},
 	{"runtime/connector/...", []string{"runtime/provider/...", "runtime/schema", "runtime/tool", "runtime/connector/..."}},
 	{"runtime/audit", []string{"runtime/tool", "internal/redact"}},
 	{"hooks/...", []string{"runtime/tool", "internal/procgroup", "hooks/..."}},
@@ -47,9 +47,9 @@ var table = []layer{
 	{"runtime/catalog", []string{"runtime/provider", "policy", "runtime/tool"}},
 	{"runtime/disclosure", []string{"runtime/catalog", "policy", "runtime/tool"}},
 	{"runtime/pipeline", []string{"runtime/schema", "runtime/tool", "runtime/provider", "internal/redact"}},
-	{"runtime/bridge", []string{"runtime/catalog", "runtime/pipeline", "search", "runtime/tool", "runtime/provider"}},
+	{"runtime/bridge", []string{"internal/rawjson", "runtime/catalog", "runtime/pipeline", "search", "runtime/tool", "runtime/provider"}},
 	{"runtime/frontend/frontendtest", []string{"runtime/...", "policy", "search"}},
-	{"runtime/frontend/...", []string{"runtime/bridge", "runtime/disclosure", "runtime/catalog", "runtime/pipeline", "runtime/provider", "runtime/schema", "runtime/provider/providerlog", "runtime/tool", "runtime/frontend/..."}},
+	{"runtime/frontend/...", []string{"internal/rawjson", "runtime/bridge", "runtime/disclosure", "runtime/catalog", "runtime/pipeline", "runtime/provider", "runtime/schema", "runtime/provider/providerlog", "runtime/tool", "runtime/frontend/..."}},
 	{"runtime/daemon/...", []string{"runtime/...", "policy/...", "search/...", "hooks/...", "internal/redact", "internal/procgroup"}},
 }
 

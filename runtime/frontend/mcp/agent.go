@@ -52,7 +52,7 @@ type agentServer struct {
 
 func newAgentServer(owner *Server, agent *disclosure.Agent) *agentServer {
 	a := &agentServer{owner: owner}
-	a.sdk = sdk.NewServer(&sdk.Implementation{Name: "hermesd", Version: owner.options.Version}, &sdk.ServerOptions{
+	a.sdk = sdk.NewServer(owner.implementation(), &sdk.ServerOptions{
 		Instructions: owner.options.Instructions,
 		Logger:       owner.sdkLog,
 		PageSize:     onePage,

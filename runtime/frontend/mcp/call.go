@@ -1,9 +1,11 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -53,8 +55,19 @@ func (a *agentServer) dispatch(ctx context.Context, _ *sdk.CallToolRequest) (*sd
 	reach := newReach(ctx, a, s.req, params.GetProgressToken(), this)
 	defer reach.close()
 	call := a.decoded(s.req)
-	call.Suspendable = reach.newer() && reach.showsForms()
 	call.Resume = resumption(params)
+	result, question, err := a.perform(ctx, reach, call)
+	if question != nil || err != nil {
+		return question, err
+	}
+	s.result = result
+	return &sdk.CallToolResult{}, nil
+}
+
+// perform runs a call, or goes on with one. It returns the tool's result, or what the client is to be asked, or an error
+// of the protocol.
+func (a *agentServer) perform(ctx context.Context, reach *reach, call *frontend.Call) (*tool.Result, *sdk.CallToolResult, error) {
+	call.Suspendable = reach.newer() && reach.showsForms()
 	done, question := serve(ctx, a, reach, func(ctx context.Context, host *provider.Host) (tried, error) {
 		call.Host = host
 		result, ask := a.owner.options.Desk.Try(ctx, call)
@@ -63,24 +76,23 @@ func (a *agentServer) dispatch(ctx context.Context, _ *sdk.CallToolRequest) (*sd
 	result := done.value.result
 	switch {
 	case question != nil:
-		return &sdk.CallToolResult{InputRequests: question.requests, RequestState: question.state}, nil
+		return nil, &sdk.CallToolResult{InputRequests: question.requests, RequestState: question.state}, nil
 	case errors.Is(done.err, errStaleState):
-		return nil, done.err
+		return nil, nil, done.err
 	case done.err != nil:
 		result = tool.AsError(done.err).Result()
 	case done.value.ask != nil:
 		var first *sdk.CallToolResult
 		if result, first = askFirst(done.value.ask); first != nil {
-			return first, nil
+			return nil, first, nil
 		}
 	}
 	if reach.newer() {
 		if err := missingCapability(result); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	s.result = result
-	return &sdk.CallToolResult{}, nil
+	return result, nil, nil
 }
 
 // tried is how a call ended: with a result, or with what a human is to be asked before anything runs.
@@ -111,20 +123,24 @@ func (a *agentServer) decoded(req *sdk.CallToolRequest) *frontend.Call {
 
 // sessionOf is the session that a request belongs to, and the trace context that it brings.
 func sessionOf[P sdk.Params](a *agentServer, agent *disclosure.Agent, req *sdk.ServerRequest[P]) (session, trace string) {
-	named, client := req.Session.ID(), ""
-	if req.Extra != nil && req.Extra.Header != nil {
-		trace = req.Extra.Header.Get("traceparent")
-		if named == "" {
-			named = req.Extra.Header.Get(frontend.SessionHeader)
-		}
+	var header http.Header
+	if req.Extra != nil {
+		header = req.Extra.Header
 	}
-	if named == "" {
-		named, _ = req.Params.GetMeta()[frontend.SessionMeta].(string)
-	}
+	meta, _ := req.Params.GetMeta()[frontend.SessionMeta].(string)
+	client := ""
 	if info := req.ClientInfo(); info != nil {
 		client = info.Name
 	}
-	return a.owner.options.Desk.Session(agent, named, client), trace
+	return a.owner.options.Desk.Session(agent, sessionName(req.Session.ID(), header, meta), client), header.Get(traceHeader)
+}
+
+// traceHeader carries a W3C trace context.
+const traceHeader = "Traceparent"
+
+// sessionName is what a request calls its session: the protocol's, else what its header says, else what its _meta says.
+func sessionName(protocols string, header http.Header, meta string) string {
+	return cmp.Or(protocols, header.Get(frontend.SessionHeader), meta)
 }
 
 // callResult is a tool's result on the wire: the content blocks are the provider's bytes, not what the SDK makes of them.

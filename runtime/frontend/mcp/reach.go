@@ -17,16 +17,25 @@ import (
 
 // reach is how a running request gets back to the client that made it.
 type reach struct {
-	ctx     context.Context // of the request: it ties messages to the request's stream
-	session *sdk.ServerSession
-	version string // of the protocol
-	token   any    // the request's progress token; nil if it wants no progress
+	ctx     context.Context    // of the request: it ties messages to the request's stream
+	client  teller             // hears of progress and log lines
+	session *sdk.ServerSession // asks within the request; nil where only results ask
+	version string             // of the protocol
+	token   any                // the request's progress token; nil if it wants no progress
 	caps    *sdk.ClientCapabilities
 	round   round
 	log     *slog.Logger
 
 	telling sync.RWMutex // held for reading while something is told
 	over    bool         // the request is about to be answered: nothing may follow that
+}
+
+// teller sends what needs no answer.
+type teller interface {
+	// ID is the session's; "" where there is none.
+	ID() string
+	NotifyProgress(context.Context, *sdk.ProgressNotificationParams) error
+	Log(context.Context, *sdk.LoggingMessageParams) error
 }
 
 // round is what a request says about the questions of an earlier one that it continues.
@@ -41,7 +50,7 @@ func newReach[P sdk.Params](ctx context.Context, a *agentServer, req *sdk.Server
 	if caps == nil {
 		caps = &sdk.ClientCapabilities{}
 	}
-	return &reach{ctx: ctx, session: req.Session, version: req.ProtocolVersion(), token: token, caps: caps, round: round, log: a.owner.options.Logger}
+	return &reach{ctx: ctx, client: req.Session, session: req.Session, version: req.ProtocolVersion(), token: token, caps: caps, round: round, log: a.owner.options.Logger}
 }
 
 // newer reports whether the client speaks a version in which a server asks by its result only.
@@ -88,9 +97,9 @@ func (r *reach) sendProgress(p tool.Progress) {
 	if r.token == nil || r.over {
 		return
 	}
-	err := r.session.NotifyProgress(r.ctx, &sdk.ProgressNotificationParams{ProgressToken: r.token, Progress: p.Done, Total: p.Total, Message: p.Note})
+	err := r.client.NotifyProgress(r.ctx, &sdk.ProgressNotificationParams{ProgressToken: r.token, Progress: p.Done, Total: p.Total, Message: p.Note})
 	if err != nil {
-		r.log.Debug("progress was not delivered", "session", r.session.ID(), "error", err)
+		r.log.Debug("progress was not delivered", "session", r.client.ID(), "error", err)
 	}
 }
 
@@ -100,9 +109,9 @@ func (r *reach) sendLog(l tool.LogRecord) {
 	if r.over {
 		return
 	}
-	err := r.session.Log(r.ctx, &sdk.LoggingMessageParams{Level: sdk.LoggingLevel(l.Level), Logger: l.Logger, Data: l.Data})
+	err := r.client.Log(r.ctx, &sdk.LoggingMessageParams{Level: sdk.LoggingLevel(l.Level), Logger: l.Logger, Data: l.Data})
 	if err != nil {
-		r.log.Debug("a log line was not delivered", "session", r.session.ID(), "error", err)
+		r.log.Debug("a log line was not delivered", "session", r.client.ID(), "error", err)
 	}
 }
 

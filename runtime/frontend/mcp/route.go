@@ -55,7 +55,7 @@ func (t *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get(sessionHeader)
 	switch {
 	case r.Header.Get(versionHeader) >= stateless:
-		t.without.ServeHTTP(w, r)
+		t.serveStateless(w, r)
 	case id != "":
 		t.session(w, r, id)
 	case r.Method != http.MethodPost:
@@ -82,13 +82,8 @@ func (t *router) session(w http.ResponseWriter, r *http.Request, id string) {
 // look serves a request without a version and without a session by what its body is: initialize opens a session,
 // everything else is served without one.
 func (t *router) look(w http.ResponseWriter, r *http.Request) {
-	raw, err := io.ReadAll(r.Body)
-	if err != nil {
-		status := http.StatusBadRequest
-		if tooBig := (*http.MaxBytesError)(nil); errors.As(err, &tooBig) {
-			status = http.StatusRequestEntityTooLarge
-		}
-		frontend.WriteError(w, status, tool.Errorf(tool.BadRequest, "the request body was not read: %w", err))
+	raw, ok := readBody(w, r)
+	if !ok {
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(raw))
@@ -102,6 +97,20 @@ func (t *router) look(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	t.withSessions.ServeHTTP(&primed{ResponseWriter: w}, r)
+}
+
+// readBody reads a request's body, or answers that it could not be read.
+func readBody(w http.ResponseWriter, r *http.Request) (raw []byte, ok bool) {
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		status := http.StatusBadRequest
+		if tooBig := (*http.MaxBytesError)(nil); errors.As(err, &tooBig) {
+			status = http.StatusRequestEntityTooLarge
+		}
+		frontend.WriteError(w, status, tool.Errorf(tool.BadRequest, "the request body was not read: %w", err))
+		return nil, false
+	}
+	return raw, true
 }
 
 // opensSession reports whether a body is, or as a batch contains, an initialize request.

@@ -64,11 +64,12 @@ type Options struct {
 
 // Server is the MCP front end.
 type Server struct {
-	options Options
-	sdkLog  *slog.Logger
-	http    http.Handler
-	events  *events
-	parked  *parked
+	options  Options
+	identity sdk.Meta // what every result says about the server (SEP-2575)
+	sdkLog   *slog.Logger
+	http     http.Handler
+	events   *events
+	parked   *parked
 
 	// base ends when the server closes; every call ends with it.
 	base context.Context
@@ -95,12 +96,17 @@ func New(opts *Options) (*Server, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{options: o, agents: map[string]*agentServer{}, events: newEvents(o.MaxSessions, o.EventBytes)}
+	s.identity = sdk.Meta{sdk.MetaKeyServerInfo: s.implementation()}
 	s.events.onClosed = o.Desk.Sessions.End
 	s.sdkLog = slog.New(demoted{o.Logger.Handler()})
 	s.base, s.stop = context.WithCancel(context.Background())
 	s.parked = newParked(o.AskTimeout)
 	s.http = o.Gate.Handler(s.router())
 	return s, nil
+}
+
+func (s *Server) implementation() *sdk.Implementation {
+	return &sdk.Implementation{Name: "hermesd", Version: s.options.Version}
 }
 
 // Handler serves the endpoint; mount it at [Path].
