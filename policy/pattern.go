@@ -15,7 +15,7 @@ const (
 )
 
 // MatchPattern reports whether pattern selects d. A pattern is a tool's full name, a glob over it (*, ? and [] as in
-// path.Match), "toolset:NAME" or "source:KIND"; NAME and KIND may be globs. A malformed glob selects nothing; see
+// path.Match, but that * crosses slashes, which stand in the names of a library's methods), "toolset:NAME" or "source:KIND"; NAME and KIND may be globs. A malformed glob selects nothing; see
 // [CheckPattern]. Toolsets that the operator composed are known to [Toolsets.Match] only.
 func MatchPattern(pattern string, d *tool.Definition) bool {
 	return (*Toolsets)(nil).Match(pattern, d)
@@ -36,7 +36,9 @@ func glob(pattern, s string) bool {
 	if !isGlob(pattern) {
 		return pattern == s
 	}
-	ok, err := path.Match(pattern, s)
+	// path.Match's * stops at a slash; a character that no name holds takes the slash's place.
+	const other = "\x00"
+	ok, err := path.Match(strings.ReplaceAll(pattern, "/", other), strings.ReplaceAll(s, "/", other))
 	return ok && err == nil
 }
 

@@ -164,6 +164,7 @@ func (d *Daemon) open() error {
 		Agents:     d.agents,
 		Disclosure: disclosure.New(d.catalog),
 		Bridge:     bridge.New(&bridge.Options{Pipeline: d.searcher.learning.Watch(d.pipeline), Refused: d.guard.refused, Search: d.searcher}),
+		Pipeline:   d.pipeline,
 		Sessions:   frontend.Sessions{Idle: d.cfg.Listen.SessionIdle, OnEnd: d.sessionEnded},
 	}
 	if d.fronts, err = d.newFronts(); err != nil {

@@ -33,10 +33,13 @@ type Desk struct {
 	Agents     Agents
 	Disclosure *disclosure.Disclosure
 	Bridge     *bridge.Bridge
+	// Pipeline is what [Desk.Fetch] runs requests through.
+	Pipeline Pipeline
 	// Sessions gives a session to requests that name none. The zero value works.
 	Sessions Sessions
 
-	drain drain
+	drain   drain
+	methods methods
 }
 
 // Call is one call as a front end decoded it: of a bridge tool, or of a tool by its own name.

@@ -68,7 +68,7 @@ func (p *Provider) arrange(found *stock) *provider.Shelf {
 	space := p.namespace()
 	uri := func(own string) string { return space + own }
 	return &provider.Shelf{
-		Namespace: space,
+		Namespace: space, Timeout: p.opts.Timeout,
 		Resources: p.items(found.Resources, "uri", uri),
 		Templates: p.items(found.Templates, "uriTemplate", uri),
 		Prompts:   p.items(found.Prompts, "name", p.fullName),

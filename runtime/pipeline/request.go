@@ -26,6 +26,8 @@ type Request struct {
 	// Suspendable clients bring the whole batch back with a human's answer, instead of being asked while it waits. See
 	// [Outcome.Suspended].
 	Suspendable bool
+	// Whole keeps the result in one piece, however big it is.
+	Whole bool
 	// Explain asks for [Outcome.Steps].
 	Explain bool
 }

@@ -49,7 +49,7 @@ func isObject(raw []byte) bool {
 
 // results gives a result that is too big for an agent to whoever keeps such.
 func (p *Pipeline) results(ctx context.Context, e *Entry) *tool.Error {
-	if p.options.Results == nil || e.out.Result == nil {
+	if p.options.Results == nil || e.out.Result == nil || e.Request.Whole {
 		return nil
 	}
 	r, err := p.options.Results.Fit(ctx, e, e.out.Result)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 )
 
 // Library is implemented by providers that have resources and prompts besides tools (MCP 2025-11-25, server features).
@@ -31,6 +32,8 @@ type Shelf struct {
 	Resources, Templates []Item
 	// Prompts are MCP's Prompt objects.
 	Prompts []Item
+	// Timeout bounds one request; 0 is the pipeline's default.
+	Timeout time.Duration
 }
 
 // Item is one resource, template or prompt.
@@ -41,11 +44,12 @@ type Item struct {
 	Raw json.RawMessage
 }
 
-// The methods of [Fetch].
+// The methods of [Fetch], and that of subscriptions.
 const (
 	ReadResource = "resources/read"
 	GetPrompt    = "prompts/get"
 	Complete     = "completion/complete"
+	Subscribe    = "resources/subscribe"
 )
 
 // Fetch is one request to a library.

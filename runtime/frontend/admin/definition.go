@@ -13,11 +13,11 @@ func (s *Server) GetDefinition(_ context.Context, req *adminpb.GetDefinitionRequ
 	if err != nil {
 		return nil, err
 	}
-	entry, err := s.options.Desk.Disclosure.For(agent).View.Find(req.GetName())
+	definition, err := s.options.Desk.Describe(agent, req.GetName())
 	if err != nil {
 		return nil, err
 	}
-	raw, err := tool.JSON(entry.Definition)
+	raw, err := tool.JSON(definition)
 	if err != nil {
 		return nil, err
 	}

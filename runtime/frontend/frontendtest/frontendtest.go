@@ -32,10 +32,16 @@ type World struct {
 	Agents  *Agents
 }
 
-// New makes a world of providers. The agents "desk", "other" and "local" may use everything; external tools are deferred.
+// New makes a world of providers, with a pipeline that refuses nothing. The agents "desk", "other" and "local" may use everything; external tools are deferred.
 func New(t testing.TB, providers ...provider.Provider) *World {
 	t.Helper()
-	pipe, err := pipeline.New(nil)
+	return NewBehind(t, nil, providers...)
+}
+
+// NewBehind is New with a pipeline of the given options.
+func NewBehind(t testing.TB, opts *pipeline.Options, providers ...provider.Provider) *World {
+	t.Helper()
+	pipe, err := pipeline.New(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,6 +51,7 @@ func New(t testing.TB, providers ...provider.Provider) *World {
 		Agents:     w.Agents,
 		Disclosure: disclosure.New(w.Catalog),
 		Bridge:     bridge.New(&bridge.Options{Pipeline: pipe, Search: newSearcher(t)}),
+		Pipeline:   pipe,
 	}
 	return w
 }

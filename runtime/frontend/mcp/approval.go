@@ -19,25 +19,38 @@ func sealed(state string) bool { return strings.Contains(state, ".") }
 
 // askFirst is the answer to a call of which nothing ran, because a human is asked first. The payload is the broker's.
 func askFirst(payload json.RawMessage) (*tool.Result, *sdk.CallToolResult) {
+	q, err := approvalQuestion(payload)
+	if err != nil {
+		return err.Result(), nil
+	}
+	return nil, &sdk.CallToolResult{InputRequests: q.requests, RequestState: q.state}
+}
+
+// approvalQuestion is the broker's question as a client takes it along.
+func approvalQuestion(payload json.RawMessage) (*question, *tool.Error) {
 	var ask struct {
 		State   string          `json:"state"`
 		Message string          `json:"message"`
 		Schema  json.RawMessage `json:"schema"`
 	}
 	if err := json.Unmarshal(payload, &ask); err != nil {
-		return tool.Errorf(tool.Internal, "the question for the human cannot be read: %w", err).Result(), nil
+		return nil, tool.Errorf(tool.Internal, "the question for the human cannot be read: %w", err)
 	}
-	question := &sdk.ElicitParams{Mode: "form", Message: ask.Message, RequestedSchema: ask.Schema}
-	return nil, &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{questionKey: question}, RequestState: ask.State}
+	form := &sdk.ElicitParams{Mode: "form", Message: ask.Message, RequestedSchema: ask.Schema}
+	return &question{requests: sdk.InputRequestMap{questionKey: form}, state: ask.State}, nil
 }
 
 // resumption is what the broker gets of a request that brings an answer back; "" if it brings none.
 func resumption(params *sdk.CallToolParamsRaw) string {
-	if !sealed(params.RequestState) {
+	return resumed(params.RequestState, params.InputResponses)
+}
+
+func resumed(state string, responses sdk.InputResponseMap) string {
+	if !sealed(state) {
 		return ""
 	}
 	given := provider.Answer{Action: "cancel"} // what a client without an answer means
-	if response, ok := params.InputResponses[questionKey].(*sdk.ElicitResult); ok {
+	if response, ok := responses[questionKey].(*sdk.ElicitResult); ok {
 		if a, err := answer(response); err == nil {
 			given = a
 		}
@@ -46,9 +59,9 @@ func resumption(params *sdk.CallToolParamsRaw) string {
 		State   string          `json:"state"`
 		Action  string          `json:"action"`
 		Content json.RawMessage `json:"content,omitempty"`
-	}{params.RequestState, given.Action, given.Content})
+	}{state, given.Action, given.Content})
 	if err != nil { // the content is no JSON: the broker refuses the state alone
-		return params.RequestState
+		return state
 	}
 	return string(raw)
 }

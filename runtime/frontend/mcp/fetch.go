@@ -3,6 +3,7 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +11,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/hermesd/hermesd/runtime/frontend"
 	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/tool"
 )
 
 // fetched carries a request for a resource or a prompt past the SDK, and the answer's bytes back, as [slot] does for
@@ -55,15 +58,15 @@ func (a *agentServer) dispatchRead(ctx context.Context, _ *sdk.ReadResourceReque
 	}
 	p := f.read.Params
 	at, ok := a.shelves().resource(p.URI)
-	if !ok {
-		return nil, sdk.ResourceNotFoundError(p.URI)
-	}
-	params, err := json.Marshal(map[string]string{"uri": at.own})
+	params, err := uriParams(ok, at.own, p.URI)
 	if err != nil {
 		return nil, err
 	}
-	r := newReach(ctx, a, f.read, p.GetProgressToken(), round{digestOf(provider.ReadResource, p.URI, nil), p.RequestState, p.InputResponses})
-	raw, question, err := fetch(ctx, a, r, f.read, at, &provider.Fetch{Method: provider.ReadResource, Params: params})
+	r := newReach(ctx, a, f.read, p.GetProgressToken(), roundOf(digestOf(provider.ReadResource, p.URI, nil), p.RequestState, p.InputResponses))
+	raw, question, err := fetch(ctx, a, r, f.read, &frontend.Fetch{
+		Library: at.library, Unknown: sdk.ResourceNotFoundError(p.URI), Method: provider.ReadResource, Params: params,
+		Do: at.ask(provider.ReadResource), Suspendable: r.suspendable(), Resume: resumed(p.RequestState, p.InputResponses),
+	})
 	if question != nil || err != nil {
 		return question.ofResource(), err
 	}
@@ -79,10 +82,10 @@ func (a *agentServer) dispatchPrompt(ctx context.Context, _ *sdk.GetPromptReques
 	}
 	p := f.get.Params
 	at, ok := a.shelves().prompts[p.Name]
-	if !ok {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown prompt %q; list the prompts again", p.Name)}
-	}
 	params := map[string]any{"name": at.own}
+	if !ok {
+		params["name"] = p.Name
+	}
 	if p.Arguments != nil {
 		params["arguments"] = p.Arguments
 	}
@@ -90,8 +93,11 @@ func (a *agentServer) dispatchPrompt(ctx context.Context, _ *sdk.GetPromptReques
 	if err != nil {
 		return nil, err
 	}
-	r := newReach(ctx, a, f.get, p.GetProgressToken(), round{digestOf(provider.GetPrompt, p.Name, encoded), p.RequestState, p.InputResponses})
-	raw, question, err := fetch(ctx, a, r, f.get, at, &provider.Fetch{Method: provider.GetPrompt, Params: encoded})
+	r := newReach(ctx, a, f.get, p.GetProgressToken(), roundOf(digestOf(provider.GetPrompt, p.Name, encoded), p.RequestState, p.InputResponses))
+	raw, question, err := fetch(ctx, a, r, f.get, &frontend.Fetch{
+		Library: at.library, Unknown: unknownName("prompt %q; list the prompts again", p.Name), Method: provider.GetPrompt, Params: encoded,
+		Do: at.ask(provider.GetPrompt), Suspendable: r.suspendable(), Resume: resumed(p.RequestState, p.InputResponses),
+	})
 	if question != nil || err != nil {
 		return question.ofPrompt(), err
 	}
@@ -106,14 +112,11 @@ func (a *agentServer) complete(ctx context.Context, req *sdk.CompleteRequest) (*
 	var at place
 	var ok bool
 	if ref.Type == "ref/prompt" {
-		at, ok = a.shelves().prompts[ref.Name]
-		ref.Name = at.own
-	} else {
-		at, ok = a.shelves().template(ref.URI)
+		if at, ok = a.shelves().prompts[ref.Name]; ok {
+			ref.Name = at.own
+		}
+	} else if at, ok = a.shelves().template(ref.URI); ok {
 		ref.URI = at.own
-	}
-	if !ok {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown reference %q; list prompts and resource templates again", cmp.Or(p.Ref.Name, p.Ref.URI))}
 	}
 	p.Ref, p.Meta = &ref, nil
 	encoded, err := json.Marshal(&p)
@@ -121,7 +124,11 @@ func (a *agentServer) complete(ctx context.Context, req *sdk.CompleteRequest) (*
 		return nil, err
 	}
 	r := newReach(ctx, a, req, nil, round{})
-	raw, _, err := fetch(ctx, a, r, req, at, &provider.Fetch{Method: provider.Complete, Params: encoded})
+	r.askNothing()
+	raw, _, err := fetch(ctx, a, r, req, &frontend.Fetch{
+		Library: at.library, Unknown: unknownName("reference %q; list prompts and resource templates again", cmp.Or(ref.Name, ref.URI)),
+		Method: provider.Complete, Params: encoded, Do: at.ask(provider.Complete),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -132,18 +139,72 @@ func (a *agentServer) complete(ctx context.Context, req *sdk.CompleteRequest) (*
 	return result, nil
 }
 
+// uriParams are the params of a method that names a resource: by the server's own URI, or as it was asked for if no
+// server is known.
+func uriParams(known bool, own, asked string) (json.RawMessage, error) {
+	if !known {
+		own = asked
+	}
+	return json.Marshal(map[string]string{"uri": own})
+}
+
+func unknownName(format, name string) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown "+format, name)}
+}
+
+// roundOf is what a request continues. A state of the approval broker continues nothing: the request is made anew.
+func roundOf(digest [sha256.Size]byte, state string, answers sdk.InputResponseMap) round {
+	if sealed(state) {
+		state = ""
+	}
+	return round{digest, state, answers}
+}
+
+// suspendable reports whether the client brings a request back with a human's approval.
+func (r *reach) suspendable() bool { return r.newer() && r.showsForms() }
+
+// askNothing is for methods whose results can hold no question, for clients that could be asked in no other way.
+func (r *reach) askNothing() {
+	if r.newer() {
+		r.caps = &sdk.ClientCapabilities{}
+	}
+}
+
+// ask makes the request to the library. A hook may have changed what is asked for.
+func (p place) ask(method string) func(context.Context, *tool.Call, *provider.Host) (json.RawMessage, error) {
+	return func(ctx context.Context, call *tool.Call, host *provider.Host) (json.RawMessage, error) {
+		var named struct{ URI, Name string }
+		if err := json.Unmarshal(call.Arguments, &named); err != nil {
+			return nil, tool.Errorf(tool.InvalidArguments, "%s cannot be asked for: %w", method, err)
+		}
+		return p.library.Fetch(ctx, &provider.Fetch{
+			Method: method, Name: cmp.Or(named.URI, named.Name, p.own), Namespace: p.space, Params: call.Arguments,
+			Agent: call.Agent, Session: call.Session, Host: host,
+		})
+	}
+}
+
+// delivery is how a request of a library ended: with its answer, or with what a human is to be asked before it is made.
+type delivery struct{ raw, ask json.RawMessage }
+
 // fetch asks a library as the agent whose request it is.
-func fetch[P sdk.Params](ctx context.Context, a *agentServer, r *reach, req *sdk.ServerRequest[P], at place, f *provider.Fetch) (json.RawMessage, *question, error) {
+func fetch[P sdk.Params](ctx context.Context, a *agentServer, r *reach, req *sdk.ServerRequest[P], f *frontend.Fetch) (json.RawMessage, *question, error) {
 	defer r.close()
-	agent := a.agent.Load()
-	f.Name, f.Namespace, f.Agent = at.own, at.space, agent.Name
-	f.Session, _ = sessionOf(a, agent, req)
-	done, question := serve(ctx, a, r, func(ctx context.Context, host *provider.Host) (json.RawMessage, error) {
-		request := *f
-		request.Host = host
-		return at.library.Fetch(ctx, &request)
+	f.Agent = a.agent.Load()
+	f.Session, f.TraceParent = sessionOf(a, f.Agent, req)
+	done, question := serve(ctx, a, r, func(ctx context.Context, host *provider.Host) (delivery, error) {
+		f.Host = host
+		raw, ask, err := a.owner.options.Desk.Fetch(ctx, f)
+		return delivery{raw, ask}, err
 	})
-	return done.value, question, wireError(done.err)
+	if done.err != nil || done.value.ask == nil {
+		return done.value.raw, question, wireError(done.err)
+	}
+	question, err := approvalQuestion(done.value.ask)
+	if err != nil {
+		return nil, nil, wireError(err)
+	}
+	return nil, question, nil
 }
 
 func (q *question) ofResource() *sdk.ReadResourceResult {

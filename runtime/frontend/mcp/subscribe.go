@@ -2,9 +2,14 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/hermesd/hermesd/runtime/frontend"
+	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/tool"
 )
 
 // subscriptions are what an agent's clients want to hear of. A library is asked once for each resource, however many
@@ -23,19 +28,37 @@ type subscription struct {
 func (a *agentServer) subscribe(ctx context.Context, req *sdk.SubscribeRequest) error {
 	uri := req.Params.URI
 	at, ok := a.shelves().resource(uri)
-	if !ok {
-		return sdk.ResourceNotFoundError(uri)
+	params, err := uriParams(ok, at.own, uri)
+	if err != nil {
+		return err
+	}
+	r := newReach(ctx, a, req, nil, round{})
+	r.askNothing()
+	_, _, err = fetch(ctx, a, r, req, &frontend.Fetch{
+		Library: at.library, Unknown: sdk.ResourceNotFoundError(uri), Method: provider.Subscribe, Params: params,
+		Do: func(ctx context.Context, call *tool.Call, _ *provider.Host) (json.RawMessage, error) {
+			return nil, a.watch(ctx, req.Session, uri, at.library, call.Arguments)
+		},
+	})
+	return err
+}
+
+// watch subscribes a session to what its clients call uri.
+func (a *agentServer) watch(ctx context.Context, session *sdk.ServerSession, uri string, library provider.Library, params json.RawMessage) error {
+	var named struct{ URI string }
+	if err := json.Unmarshal(params, &named); err != nil {
+		return tool.Errorf(tool.InvalidArguments, "the resource to watch cannot be read: %w", err)
 	}
 	a.prune()
 	s := &a.subscribed
-	if s.join(uri, req.Session) {
+	if s.join(uri, session) {
 		return nil
 	}
-	cancel, err := at.library.Subscribe(ctx, at.own, func() { a.resourceUpdated(uri) })
+	cancel, err := library.Subscribe(ctx, named.URI, func() { a.resourceUpdated(uri) })
 	if err != nil {
-		return wireError(err)
+		return err
 	}
-	if !s.begin(uri, req.Session, cancel) { // another session was faster
+	if !s.begin(uri, session, cancel) { // another session was faster
 		cancel()
 	}
 	return nil

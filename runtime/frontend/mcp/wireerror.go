@@ -37,16 +37,24 @@ func missingCapability(r *tool.Result) error {
 	return &jsonrpc.Error{Code: sdk.CodeMissingRequiredClientCapabilities, Message: e.Error, Data: data}
 }
 
-// wireError is an error as JSON-RPC has it: a server's own as it is, others with their text.
+// wireError is an error as JSON-RPC has it: a server's own with its code and data, others with what agents read of a tool's
+// error as their data.
 func wireError(err error) error {
+	var known *jsonrpc.Error
 	var refusal *provider.Refusal
 	var failure *tool.Error
-	switch {
-	case errors.As(err, &refusal):
-		return &jsonrpc.Error{Code: refusal.Code, Message: refusal.Message, Data: refusal.Data}
-	case errors.As(err, &failure):
-		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: failure.Message}
-	default:
+	if errors.As(err, &known) {
+		return known
+	}
+	if !errors.As(err, &failure) {
 		return err
 	}
+	if errors.As(err, &refusal) {
+		return &jsonrpc.Error{Code: refusal.Code, Message: failure.Message, Data: refusal.Data}
+	}
+	wire := &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: failure.Message}
+	if data, err := tool.JSON(failure); err == nil { // else the message says it
+		wire.Data = data
+	}
+	return wire
 }
