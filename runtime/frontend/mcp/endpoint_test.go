@@ -44,7 +44,11 @@ func serve(t *testing.T, providers ...provider.Provider) *endpoint {
 
 func serveWith(t *testing.T, opts *mcp.Options, providers ...provider.Provider) *endpoint {
 	t.Helper()
-	w := frontendtest.New(t, providers...)
+	return serveWorld(t, opts, frontendtest.New(t, providers...))
+}
+
+func serveWorld(t *testing.T, opts *mcp.Options, w *frontendtest.World) *endpoint {
+	t.Helper()
 	opts.Desk, opts.Gate = w.Desk, frontend.NewGate(w.Agents, nil)
 	server, err := mcp.New(opts)
 	if err != nil {
@@ -140,6 +144,12 @@ func call(t *testing.T, s *sdk.ClientSession, name string, args any) *sdk.CallTo
 // rawCall calls a tool with plain HTTP and returns the result as it was on the wire.
 func rawCall(t *testing.T, e *endpoint, version, name string) json.RawMessage {
 	t.Helper()
+	return raw(t, e, version, "tools/call", name, `"name":"`+name+`","arguments":{}`)
+}
+
+// raw sends a request of what name names, and returns the bytes of its result.
+func raw(t *testing.T, e *endpoint, version, method, name, params string) json.RawMessage {
+	t.Helper()
 	var session string
 	meta := ""
 	if version == newer {
@@ -149,8 +159,8 @@ func rawCall(t *testing.T, e *endpoint, version, name string) json.RawMessage {
 		session = resp.Header.Get("Mcp-Session-Id")
 		readMessages(t, resp)
 	}
-	resp := e.post(t, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{`+meta+`"name":"`+name+`","arguments":{}}}`, map[string]string{
-		"Mcp-Protocol-Version": version, "Mcp-Session-Id": session, "Mcp-Method": "tools/call", "Mcp-Name": name,
+	resp := e.post(t, `{"jsonrpc":"2.0","id":2,"method":"`+method+`","params":{`+meta+params+`}}`, map[string]string{
+		"Mcp-Protocol-Version": version, "Mcp-Session-Id": session, "Mcp-Method": method, "Mcp-Name": name,
 	})
 	messages := readMessages(t, resp)
 	var last struct {

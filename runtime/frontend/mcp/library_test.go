@@ -20,7 +20,9 @@ import (
 // library is a provider with resources and prompts that tells what it was asked.
 type library struct {
 	*providertest.Fake
-	shelf atomic.Pointer[provider.Shelf]
+	shelf  atomic.Pointer[provider.Shelf]
+	answer json.RawMessage // to resources/read; nil for one that tells the URI
+	broken error           // of every request
 
 	mu      sync.Mutex
 	fetched []string
@@ -51,8 +53,14 @@ func (l *library) Fetch(_ context.Context, f *provider.Fetch) (json.RawMessage, 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.fetched = append(l.fetched, fmt.Sprintf("%s %s %s %s", f.Method, f.Name, f.Namespace, f.Params))
+	if l.broken != nil {
+		return nil, l.broken
+	}
 	switch f.Method {
 	case provider.ReadResource:
+		if l.answer != nil {
+			return l.answer, nil
+		}
 		if f.Name == "gone://x" {
 			return nil, &provider.Refusal{Code: -32002, Message: "gone", Data: json.RawMessage(`{"why":"moved"}`)}
 		}
@@ -67,6 +75,7 @@ func (l *library) Fetch(_ context.Context, f *provider.Fetch) (json.RawMessage, 
 func (l *library) Subscribe(_ context.Context, uri string, updated func()) (func(), error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.fetched = append(l.fetched, "resources/subscribe "+uri)
 	l.watch[uri] = updated
 	return func() {
 		l.mu.Lock()
