@@ -53,7 +53,10 @@ func (b *Bridge) Direct(ctx context.Context, c *Caller, name string, args json.R
 }
 
 func parseDirect(name string, args json.RawMessage) ([]entry, *tool.Error) {
-	arguments, err := toolArguments(args)
+	arguments, err := value(args)
+	if err == nil {
+		arguments, err = toolArguments(arguments)
+	}
 	if err != nil {
 		return nil, tool.Errorf(tool.BadRequest, "nothing was run: the arguments are %w", err)
 	}

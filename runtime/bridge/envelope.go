@@ -98,9 +98,9 @@ func (s *slot) bare() (*tool.Result, error) {
 const coercedKey = "hermesd/coerced"
 
 func withCoerced(meta json.RawMessage, changes any) json.RawMessage {
-	keys, _ := asObject(meta)
-	if keys == nil {
-		keys = map[string]json.RawMessage{}
+	keys := map[string]json.RawMessage{}
+	if json.Valid(meta) { // it is the provider's
+		keys, _ = asObject(meta)
 	}
 	told, err := tool.JSON(changes)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/hermesd/hermesd/internal/rawjson"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
@@ -79,31 +80,19 @@ func nesting(text []byte) int {
 	return deepest
 }
 
+// asObject, asText and asList read a value of a text that was checked as a whole.
+
 func asObject(raw json.RawMessage) (map[string]json.RawMessage, bool) {
-	if len(raw) == 0 || raw[0] != '{' {
-		return nil, false
-	}
-	var keys map[string]json.RawMessage
-	err := json.Unmarshal(raw, &keys)
-	return keys, err == nil
+	keys := map[string]json.RawMessage{}
+	ok := rawjson.Members(raw, func(key string, value json.RawMessage) { keys[key] = value })
+	return keys, ok
 }
 
-func asText(raw json.RawMessage) (string, bool) {
-	if len(raw) == 0 || raw[0] != '"' {
-		return "", false
-	}
-	var s string
-	err := json.Unmarshal(raw, &s)
-	return s, err == nil
-}
+func asText(raw json.RawMessage) (string, bool) { return rawjson.String(raw) }
 
-func asList(raw json.RawMessage) ([]json.RawMessage, bool) {
-	if len(raw) == 0 || raw[0] != '[' {
-		return nil, false
-	}
-	var list []json.RawMessage
-	err := json.Unmarshal(raw, &list)
-	return list, err == nil
+func asList(raw json.RawMessage) (list []json.RawMessage, ok bool) {
+	ok = rawjson.Elements(raw, func(value json.RawMessage) { list = append(list, value) })
+	return list, ok
 }
 
 // kind names the type of a JSON value and nothing of what it holds.

@@ -101,13 +101,11 @@ func (c *Caller) parseEntry(at string, keys map[string]json.RawMessage) (entry, 
 	return entry{name, arguments, tool.ViaBridge}, nil
 }
 
-// toolArguments reads a tool's own arguments: an object, JSON text of one, or nothing. The error says what they are.
+// toolArguments reads a tool's own arguments, which were checked: an object, JSON text of one, or nothing. The error says
+// what they are.
 func toolArguments(raw json.RawMessage) (json.RawMessage, error) {
-	raw, err := value(raw)
-	if err != nil {
-		return nil, err
-	}
 	if text, ok := asText(raw); ok {
+		var err error
 		if raw, err = value([]byte(text)); err != nil {
 			return nil, err
 		}
@@ -115,7 +113,7 @@ func toolArguments(raw json.RawMessage) (json.RawMessage, error) {
 	if raw == nil {
 		return json.RawMessage("{}"), nil
 	}
-	if _, ok := asObject(raw); !ok {
+	if raw[0] != '{' {
 		return nil, fmt.Errorf("%s and must be an object", kind(raw))
 	}
 	return raw, nil
