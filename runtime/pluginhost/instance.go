@@ -147,9 +147,15 @@ func (p *Provider) clientConfig(r *runner) *plugin.ClientConfig {
 		SyncStderr:       lineWriter{p.log, providerlog.FromStderr},
 		GRPCDialOptions: []grpc.DialOption{
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(o.MaxMessageBytes), grpc.MaxCallSendMsgSize(o.MaxMessageBytes)),
+			// A window of its own choice would be measured with a ping for each answer, which costs more than a small call.
+			grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window),
+			grpc.WithDisableRetry(),
 		},
 	}
 }
+
+// window is how many bytes of an answer may be on their way to the daemon, which is on the same machine.
+const window = 1 << 20
 
 // lineWriter takes what go-plugin's own server sends of its redirected output.
 type lineWriter struct {

@@ -27,12 +27,19 @@ func MessageLimit() int {
 	return n
 }
 
+// window is how many bytes of a request may be on their way to the plugin, which is on the daemon's machine.
+const window = 1 << 20
+
 // ServerOptions are the gRPC limits of a plugin, for messages of limit bytes (0: [pb.MaxMessageBytes]).
 func ServerOptions(limit int) []grpc.ServerOption {
 	if limit <= 0 {
 		limit = pb.MaxMessageBytes
 	}
-	return []grpc.ServerOption{grpc.MaxRecvMsgSize(limit), grpc.MaxSendMsgSize(limit)}
+	return []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(limit), grpc.MaxSendMsgSize(limit),
+		// Without a size, gRPC would send a ping for each request to find a better one.
+		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window),
+	}
 }
 
 // Process serves s over go-plugin until the host ends it. It owns the process: signals, stdout and the lifeline.
