@@ -168,7 +168,9 @@ func BenchmarkCall(b *testing.B) {
 			})
 		})
 		b.Run("hermesd over HTTP, tool_call, audit "+sync, func(b *testing.B) {
-			s := connect(b, &sdk.StreamableClientTransport{Endpoint: d.Addresses().HTTP + "/mcp", HTTPClient: http.DefaultClient})
+			kept := &http.Transport{MaxIdleConnsPerHost: 16} // the default keeps two, and would measure new connections
+			b.Cleanup(kept.CloseIdleConnections)
+			s := connect(b, &sdk.StreamableClientTransport{Endpoint: d.Addresses().HTTP + "/mcp", HTTPClient: &http.Client{Transport: kept}})
 			run(b, sdkCall(s, "tool_call", through))
 		})
 	}
