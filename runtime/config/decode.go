@@ -226,9 +226,24 @@ func (d *decoder) evaluate(f *field, target reflect.Value, attr *hcl.Attribute) 
 		d.report(hcl.DiagWarning, attr.Expr.Range(), "Secret in the configuration file",
 			fmt.Sprintf(`%s is readable for everyone who may read this file. Write secret("env:NAME"), secret("file:PATH") or secret("credential:NAME") instead.`, f.name))
 		value = value.Mark(secretMark{})
+		defer d.hideSource(attr.Expr.Range())
 	}
 	if problem := d.set(f, target, value); problem != "" {
 		d.fault(attr.Expr.Range(), "Invalid value for "+f.name, problem)
+	}
+}
+
+// hideSource keeps a literal secret out of the source lines that findings show, where it has another look than its value:
+// "\n" for a line's end, or a line of a heredoc.
+func (d *decoder) hideSource(at hcl.Range) {
+	file := d.files[at.Filename]
+	if file == nil || !at.CanSliceBytes(file.Bytes) {
+		return
+	}
+	for line := range strings.Lines(string(at.SliceBytes(file.Bytes))) {
+		if line = strings.Trim(line, " \t\r\n\""); len(line) >= minMasked && !strings.HasPrefix(line, "<<") {
+			d.secrets.addDerived(line)
+		}
 	}
 }
 

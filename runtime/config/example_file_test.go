@@ -61,7 +61,8 @@ func TestTheExampleLoadsAsItIs(t *testing.T) {
 func TestTheExampleLoadsWithEverythingSwitchedOn(t *testing.T) {
 	cfg := mustParse(t, examplePath, switchedOn(readExample(t)), fakeEnv(map[string]string{
 		"NOTES_TOKEN": "s-notes", "GITHUB_TOKEN": "s-github", "TRACKER_TOKEN": "s-tracker", "PAGES_CLIENT_SECRET": "s-pages", "HOOK_SECRET": "s-hook",
-		"APPROVALS_SECRET": "s-approvals", "EMBEDDINGS_KEY": "s-embeddings",
+		"APPROVALS_SECRET": "s-approvals", "EMBEDDINGS_KEY": "s-embeddings", "LEDGER_KEY": newKey(t), "BUILD_TOKEN": "s-build",
+		"WIKI_CLIENT_SECRET": "s-wiki", "IDP_CLIENT_SECRET": "s-idp", "HANDBOOK_ID_TOKEN": "s-handbook",
 	}))
 	if got := cfg.MCPServers[1].Headers["Authorization"]; got != "Bearer s-tracker" {
 		t.Errorf("header is %q", got)

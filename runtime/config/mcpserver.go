@@ -72,21 +72,3 @@ type ToolFilter struct {
 	// Exclude are names and globs of the tools to leave out.
 	Exclude []string `key:"exclude"`
 }
-
-// OAuth is what hermesd needs to know to get access tokens of a server behind a url.
-type OAuth struct {
-	// Grant is "authorization_code" (a person logs in once) or "client_credentials" (hermesd has its own account).
-	Grant string `key:"grant" default:"authorization_code" in:"authorization_code|client_credentials"`
-	// ClientID is hermesd's registration at the authorization server; without it hermesd registers itself.
-	ClientID string `key:"client_id"`
-	// ClientSecret belongs to client_id.
-	ClientSecret string `key:"client_secret" secret:"true"`
-	// ClientMetadataURL is the https address of a client ID metadata document, for authorization servers that take one.
-	ClientMetadataURL string `key:"client_metadata_url"`
-	// Scopes are asked for instead of those that the server names.
-	Scopes []string `key:"scopes"`
-	// CredentialsFile holds tokens from elsewhere: an access token as plain text, or what a login stores.
-	CredentialsFile string `key:"credentials_file" path:"true"`
-	// RedirectPort is the port on 127.0.0.1 that a login comes back to; 0 takes any that is free.
-	RedirectPort int `key:"redirect_port" default:"0" min:"0" max:"65535"`
-}

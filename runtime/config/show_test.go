@@ -22,9 +22,11 @@ var sameMeaning = cmp.Options{
 func everything(t *testing.T) (*config.Config, *config.Environment) {
 	t.Helper()
 	vars := map[string]string{}
-	for _, name := range []string{"NOTES_TOKEN", "GITHUB_TOKEN", "PAGES_CLIENT_SECRET", "HOOK_SECRET", "APPROVALS_SECRET", "EMBEDDINGS_KEY"} {
+	for _, name := range []string{"NOTES_TOKEN", "GITHUB_TOKEN", "PAGES_CLIENT_SECRET", "HOOK_SECRET", "APPROVALS_SECRET", "EMBEDDINGS_KEY",
+		"BUILD_TOKEN", "WIKI_CLIENT_SECRET", "IDP_CLIENT_SECRET", "HANDBOOK_ID_TOKEN"} {
 		vars[name] = "secret-" + name
 	}
+	vars["LEDGER_KEY"] = newKey(t)
 	src := strings.ReplaceAll(switchedOn(readExample(t)), `"Bearer ${secret("env:TRACKER_TOKEN")}"`, `"${"$"}{no template}"`)
 	env := fakeEnv(vars)
 	return mustParse(t, "/etc/hermesd/config.hcl", src, env), env
@@ -56,8 +58,8 @@ func TestShownConfigurationsHaveNoSecrets(t *testing.T) {
 	if err := errors.Join(cfg.Show(&b), cfg.ShowJSON(&b)); err != nil {
 		t.Fatal(err)
 	}
-	if len(cfg.Secrets) != 6 {
-		t.Errorf("%d secrets, want 6", len(cfg.Secrets))
+	if len(cfg.Secrets) != 11 {
+		t.Errorf("%d secrets, want 11", len(cfg.Secrets))
 	}
 	for _, s := range cfg.Secrets {
 		if strings.Contains(b.String(), s.Value) {

@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"crypto"
+	"fmt"
 	"path/filepath"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -30,12 +32,11 @@ type Login struct {
 
 // MCPServerAuthorizer is what gets and keeps the tokens of a server behind a URL. login is nil where nobody can be asked.
 func MCPServerAuthorizer(cfg *config.Config, block *config.MCPServer, login *Login) (*oauth.Authorizer, error) {
-	o := &oauth.Options{
-		Name: block.Name, Server: block.URL, File: filepath.Join(cfg.StateDir, "oauth", block.Name+".json"),
-		CredentialsFile: block.OAuth.CredentialsFile, Grant: block.OAuth.Grant,
-		ClientID: block.OAuth.ClientID, ClientSecret: block.OAuth.ClientSecret, MetadataURL: block.OAuth.ClientMetadataURL,
-		Scopes: block.OAuth.Scopes,
+	o, err := oauthOptions(&block.OAuth)
+	if err != nil {
+		return nil, fmt.Errorf("mcp_server %q: %w", block.Name, err)
 	}
+	o.Name, o.Server, o.File = block.Name, block.URL, filepath.Join(cfg.StateDir, "oauth", block.Name+".json")
 	if login != nil {
 		o.Show, o.RedirectURL = login.Show, login.RedirectURL
 		if login.Scopes != nil {
@@ -43,6 +44,33 @@ func MCPServerAuthorizer(cfg *config.Config, block *config.MCPServer, login *Log
 		}
 	}
 	return oauth.New(o)
+}
+
+// oauthOptions says how tokens are had, without whose they are.
+func oauthOptions(c *config.OAuth) (*oauth.Options, error) {
+	o := &oauth.Options{
+		CredentialsFile: c.CredentialsFile, Grant: c.Grant, Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: c.ClientSecret,
+		MetadataURL: c.ClientMetadataURL, Scopes: c.Scopes, Proof: c.DPoP,
+		Assertion: oauth.Assertion{Text: c.Assertion, File: c.AssertionFile},
+	}
+	var err error
+	if o.Key, err = oauthKey(c.SigningKey, c.PrivateKeyID); err != nil || c.IDP == nil {
+		return o, err
+	}
+	o.Provider = &oauth.IdentityProvider{Issuer: c.IDP.Issuer, ClientID: c.IDP.ClientID, ClientSecret: c.IDP.ClientSecret}
+	if c.IDP.IDToken != "" || c.IDP.IDTokenFile != "" {
+		o.Provider.IDToken = &oauth.Assertion{Text: c.IDP.IDToken, File: c.IDP.IDTokenFile}
+	}
+	o.Provider.Key, err = oauthKey(c.IDP.SigningKey, c.IDP.PrivateKeyID)
+	return o, err
+}
+
+func oauthKey(read func() (crypto.Signer, string, error), id string) (*oauth.SigningKey, error) {
+	signer, algorithm, err := read()
+	if err != nil || signer == nil {
+		return nil, err
+	}
+	return &oauth.SigningKey{Signer: signer, Algorithm: algorithm, ID: id}, nil
 }
 
 func mcpOptions(cfg *config.Config, block *config.MCPServer, dirs directories, version string) (*mcpclient.Options, error) {

@@ -37,7 +37,7 @@ var errSessionGone = errors.New("the server no longer knows the session")
 // call. A request that fails fails alone; whether the server still lives is then asked once (suspect).
 type streamable struct {
 	line    *line
-	name    string // of the server, for messages
+	opts    *Options
 	url     string
 	headers map[string]string
 	client  *http.Client
@@ -57,7 +57,7 @@ type streamable struct {
 func newStreamable(l *line, o *Options, client *http.Client, suspect func(error)) *streamable {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &streamable{
-		line: l, name: o.Name, url: o.URL, headers: o.Headers, client: client, most: o.MaxMessageBytes, suspect: suspect, ctx: ctx, cancel: cancel,
+		line: l, opts: o, url: o.URL, headers: o.Headers, client: client, most: o.MaxMessageBytes, suspect: suspect, ctx: ctx, cancel: cancel,
 	}
 }
 
@@ -264,7 +264,7 @@ func (s *streamable) check(resp *http.Response, f *frame) error {
 		_, err := reply{failure: failure}.unpack()
 		text = err.Error()
 	}
-	return newStatusError(s.name, resp, bounded(text, 300))
+	return newStatusError(s.opts, resp, bounded(text, 300))
 }
 
 // body takes in an answer that is one JSON text.

@@ -39,12 +39,20 @@ func (e *statusError) Error() string {
 }
 
 // newStatusError says what the server answered instead of success.
-func newStatusError(name string, resp *http.Response, text string) *statusError {
+func newStatusError(o *Options, resp *http.Response, text string) *statusError {
 	e := &statusError{status: resp.StatusCode, text: text}
 	if e.status == http.StatusUnauthorized || e.status == http.StatusForbidden {
-		e.hint = oauth.Hint(name, e.status, resp.Header)
+		e.hint = oauth.Hint(o.Name, o.authorizer(), e.status, resp.Header)
 	}
 	return e
+}
+
+// authorizer brings access tokens to requests; nil where the operator's own headers do.
+func (o *Options) authorizer() *oauth.Authorizer {
+	if hasAuthorization(o.Headers) {
+		return nil
+	}
+	return o.OAuth
 }
 
 // refused reports whether the status says that the request was not handled.
@@ -69,8 +77,8 @@ func httpClient(o *Options) (*http.Client, error) {
 		IdleConnTimeout:       90 * time.Second,
 		ExpectContinueTimeout: time.Second,
 	}
-	if o.OAuth != nil && !hasAuthorization(o.Headers) {
-		transport = o.OAuth.Transport(transport)
+	if a := o.authorizer(); a != nil {
+		transport = a.Transport(transport)
 	}
 	return &http.Client{
 		Transport: transport,

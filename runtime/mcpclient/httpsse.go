@@ -14,7 +14,7 @@ import (
 // brings everything from the server, whose first event names where messages are posted to.
 type sseCarrier struct {
 	line     *line
-	name     string // of the server, for messages
+	opts     *Options
 	headers  map[string]string
 	client   *http.Client
 	most     int
@@ -32,7 +32,7 @@ func newSSE(ctx context.Context, l *line, o *Options, client *http.Client) (*sse
 		return nil, err
 	}
 	life, cancel := context.WithCancel(context.Background())
-	s := &sseCarrier{line: l, name: o.Name, headers: o.Headers, client: client, most: o.MaxMessageBytes, cancel: cancel, base: base, endpoint: make(chan string, 1)}
+	s := &sseCarrier{line: l, opts: o, headers: o.Headers, client: client, most: o.MaxMessageBytes, cancel: cancel, base: base, endpoint: make(chan string, 1)}
 	stop := context.AfterFunc(ctx, cancel) // until the endpoint is known, ctx bounds the stream
 	resp, err := s.do(life, http.MethodGet, o.URL, nil)
 	if err != nil {
@@ -42,7 +42,7 @@ func newSSE(ctx context.Context, l *line, o *Options, client *http.Client) (*sse
 	if resp.StatusCode != http.StatusOK {
 		discard(resp)
 		cancel()
-		return nil, newStatusError(s.name, resp, "")
+		return nil, newStatusError(s.opts, resp, "")
 	}
 	s.loops.Go(func() { s.read(resp) })
 	select {
@@ -113,7 +113,7 @@ func (s *sseCarrier) send(ctx context.Context, f *frame) (sent bool, err error) 
 	}
 	defer discard(resp)
 	if resp.StatusCode < 200 || resp.StatusCode >= 300 {
-		err := newStatusError(s.name, resp, "")
+		err := newStatusError(s.opts, resp, "")
 		return !err.refused(), err
 	}
 	return true, nil

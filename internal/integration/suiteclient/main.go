@@ -17,6 +17,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 
+	"github.com/hermesd/hermesd/runtime/config"
+	"github.com/hermesd/hermesd/runtime/daemon"
 	"github.com/hermesd/hermesd/runtime/mcpclient"
 	"github.com/hermesd/hermesd/runtime/mcpclient/oauth"
 	"github.com/hermesd/hermesd/runtime/provider"
@@ -30,6 +32,12 @@ const patience = 25 * time.Second
 type task struct {
 	ClientID     string `json:"client_id"`
 	ClientSecret string `json:"client_secret"`
+	PrivateKey   string `json:"private_key_pem"`
+	Algorithm    string `json:"signing_algorithm"`
+	WorkloadJWT  string `json:"valid_jwt"`
+	IDPIssuer    string `json:"idp_issuer"`
+	IDPClientID  string `json:"idp_client_id"`
+	IDToken      string `json:"idp_id_token"`
 	ToolCalls    []struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
@@ -57,7 +65,7 @@ func run(args []string, scenario, about string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	authorizer, err := oauth.New(authorization(args[0], scenario, dir, &t))
+	authorizer, err := authorization(args[0], scenario, dir, &t)
 	if err != nil {
 		return err
 	}
@@ -91,17 +99,28 @@ func run(args []string, scenario, about string) (err error) {
 	return callAll(ctx, p, scenario, &t)
 }
 
-// authorization is what the scenarios about it want: the suite's authorization server redirects at once.
-func authorization(server, scenario, dir string, t *task) *oauth.Options {
-	o := &oauth.Options{
-		Name: "suite", Server: server, File: filepath.Join(dir, "tokens.json"), ClientID: t.ClientID, ClientSecret: t.ClientSecret,
-		MetadataURL: "https://conformance-test.local/client-metadata.json",
-		Show:        redirected, RedirectURL: "http://localhost:3000/callback",
+// authorization is what an operator would configure for the scenario. The suite's authorization server redirects at once.
+func authorization(server, scenario, dir string, t *task) (*oauth.Authorizer, error) {
+	c := config.OAuth{
+		Grant: oauth.AuthorizationCode, ClientID: t.ClientID, ClientSecret: t.ClientSecret,
+		ClientMetadataURL: "https://conformance-test.local/client-metadata.json",
 	}
-	if scenario == "auth/client-credentials-basic" {
-		o.Grant = oauth.ClientCredentials
+	switch scenario {
+	case "auth/client-credentials-basic":
+		c.Grant = oauth.ClientCredentials
+	case "auth/client-credentials-jwt":
+		c.Grant, c.PrivateKey, c.SigningAlgorithm = oauth.ClientCredentials, t.PrivateKey, t.Algorithm
+	case "auth/cross-app-access-complete-flow", "auth/enterprise-managed-authorization":
+		c.Grant, c.IDP = oauth.EnterpriseManaged, &config.IDP{Issuer: t.IDPIssuer, ClientID: t.IDPClientID, IDToken: t.IDToken}
+	case "auth/wif-jwt-bearer":
+		c.Grant, c.AssertionFile = oauth.WorkloadIdentity, filepath.Join(dir, "assertion.jwt")
+		if err := os.WriteFile(c.AssertionFile, []byte(t.WorkloadJWT), 0o600); err != nil {
+			return nil, err
+		}
 	}
-	return o
+	block := &config.MCPServer{Name: "suite", URL: server, OAuth: c}
+	login := &daemon.Login{Show: redirected, RedirectURL: "http://localhost:3000/callback"}
+	return daemon.MCPServerAuthorizer(&config.Config{StateDir: dir}, block, login)
 }
 
 // redirected is a browser that goes no further than the redirect.

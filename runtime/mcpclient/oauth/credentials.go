@@ -14,21 +14,39 @@ import (
 
 // Credentials are what is stored for one server.
 type Credentials struct {
-	// Server is the MCP server's address as configured when they were made.
+	// Server is the MCP server's address as configured when they were made, Grant how.
 	Server string `json:"server"`
-	// Resource is what the token is for (RFC 8707).
+	Grant  string `json:"grant,omitempty"`
+	// Resource is what the token is for (RFC 8707), Issuer whose it is.
 	Resource string `json:"resource,omitempty"`
-	// TokenURL and the client are where and as whom the token is refreshed; InHeader sends the secret as basic
-	// authentication instead of in the form.
+	Issuer   string `json:"issuer,omitempty"`
+	// TokenURL and the client are where and as whom the token is refreshed, Method how the client proves itself (RFC 7591).
+	// InHeader is what an earlier release stored instead: true for [secretInHeader].
 	TokenURL     string   `json:"token_url,omitempty"`
 	ClientID     string   `json:"client_id,omitempty"`
 	ClientSecret string   `json:"client_secret,omitempty"`
+	Method       string   `json:"client_method,omitempty"`
 	InHeader     bool     `json:"client_secret_in_header,omitempty"`
 	Scopes       []string `json:"scopes,omitempty"`
-	// Access ends at Expires (zero: unknown). Refresh gets the next one; "" if that takes a new login.
+	// Access ends at Expires (zero: unknown). Refresh gets the next one; "" if that takes a new login, or the grant.
 	Access  string    `json:"access_token"`
 	Refresh string    `json:"refresh_token,omitempty"`
 	Expires time.Time `json:"expires,omitzero"`
+	// Type is "DPoP" for a token that is bound to Key (PKCS #8 in base64), else "".
+	Type string `json:"token_type,omitempty"`
+	Key  string `json:"dpop_key,omitempty"`
+	// Identity is the login at the identity provider that the token comes from.
+	Identity *identity `json:"identity,omitempty"`
+
+	proof *proofKey // of Key
+}
+
+// access is the token, "" for none.
+func (c *Credentials) access() string {
+	if c == nil {
+		return ""
+	}
+	return c.Access
 }
 
 // stamp tells whether files have changed since they were read.
@@ -72,8 +90,9 @@ func (a *Authorizer) load() (*Credentials, error) {
 	if err != nil {
 		return nil, fmt.Errorf("credentials of server %q: %s: %w; log in again: hermesd mcp-server login %s", a.opts.Name, path, err, a.opts.Name)
 	}
-	if c.Server != "" && c.Server != a.opts.Server {
-		a.log.Warn("stored credentials are for another address and are not used; log in again", "server", a.opts.Name, "stored_for", c.Server)
+	if o := &a.opts; c.Server != "" && c.Server != o.Server || c.Grant != "" && c.Grant != o.Grant || c.Issuer != "" && o.Issuer != "" && !sameIssuer(c.Issuer, o.Issuer) {
+		a.log.Warn("stored credentials are for another address, grant or issuer and are not used", "server", o.Name,
+			"stored_for", c.Server, "grant", c.Grant, "issuer", c.Issuer)
 		return nil, nil
 	}
 	a.held = c
@@ -106,10 +125,18 @@ func parse(data []byte) (*Credentials, error) {
 	if err := json.Unmarshal([]byte(text), c); err != nil {
 		return nil, err
 	}
-	if c.Access == "" && c.Refresh == "" {
+	if c.Access == "" && c.Refresh == "" && c.Identity == nil {
 		return nil, errors.New("it holds no token")
 	}
-	return c, nil
+	if c.Key == "" {
+		if c.Type != "" {
+			return nil, fmt.Errorf("its token is of type %q and has no key", said(c.Type, nil))
+		}
+		return c, nil
+	}
+	var err error
+	c.proof, err = parseProofKey(c.Key)
+	return c, err
 }
 
 // keep stores credentials.

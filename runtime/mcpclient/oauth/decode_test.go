@@ -19,10 +19,15 @@ func FuzzTokenAnswer(f *testing.F) {
 	f.Add(200, []byte(`{"access_token":"a","expires_in":3600,"token_type":"Bearer"}`))
 	f.Add(400, []byte(`{"error":"invalid_grant"}`))
 	f.Add(200, []byte(`{"access_token":"a","expires_in":"99999999999999999999"}`))
+	f.Add(200, []byte(`{"access_token":"a","token_type":"DPoP","issued_token_type":"x","id_token":"y"}`))
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, status int, data []byte) {
-		next, err := (&Credentials{Access: "old", Refresh: "r"}).next(status, data, now)
-		if err == nil && (next.Access == "" || next.Refresh == "" || !next.Expires.IsZero() && !next.Expires.After(now)) {
+		answer, err := readAnswer(status, data, []string{"secret"})
+		if err != nil {
+			return
+		}
+		next, err := (&Credentials{Access: "old", Refresh: "r"}).next(answer, now)
+		if err == nil && (next.Access == "" || next.Refresh == "" || next.Type != "" || !next.Expires.IsZero() && !next.Expires.After(now)) {
 			t.Errorf("got %+v", next)
 		}
 	})

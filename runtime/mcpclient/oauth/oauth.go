@@ -1,12 +1,12 @@
-// Package oauth gets and keeps the access tokens of remote MCP servers (MCP 2025-11-25, "Authorization"): discovery of the
-// authorization server (RFC 9728, RFC 8414), registration (RFC 7591, or a client ID metadata document), authorization code
-// with PKCE, the resource that a token is for (RFC 8707), and refresh. The official SDK does the authorization; here are
-// what it leaves to its user: tokens that outlive the process, refresh that names the resource, and the HTTP transport
-// that brings all of it to requests.
+// Package oauth gets and keeps the access tokens of remote MCP servers (MCP 2025-11-25, "Authorization", and its extensions):
+// discovery of the authorization server (RFC 9728, RFC 8414), registration (RFC 7591, or a client ID metadata document),
+// authorization code with PKCE, grants that need nobody (RFC 6749 section 4.4, RFC 7523, RFC 8693), the resource that a
+// token is for (RFC 8707), tokens bound to a key (RFC 9449), refresh, and the HTTP transport that brings all of it to
+// requests.
 //
 // A daemon asks nobody. It uses what `hermesd mcp-server login NAME` stored, and notices at the next request that
-// something new was stored. Only an [Authorizer] with a way to show a link, or with credentials of its own (the client
-// credentials grant), gets a first token.
+// something new was stored. Only an [Authorizer] with a way to show a link, or of a grant that needs nobody, gets a first
+// token.
 package oauth
 
 import (
@@ -16,30 +16,41 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
-	"github.com/modelcontextprotocol/go-sdk/auth/extauth"
-	"github.com/modelcontextprotocol/go-sdk/oauthex"
-	"golang.org/x/oauth2"
 )
 
 const (
-	// requestTime bounds one request to an authorization server.
-	requestTime = 15 * time.Second
 	// early is how long before its end a token is replaced, so that none ends on its way.
 	early = 10 * time.Second
-	// maxCredentials bounds a credentials file, in bytes.
+	// maxCredentials bounds a file with credentials, in bytes.
 	maxCredentials = 256 << 10
 )
 
 // Grants that get a first token.
 const (
+	// AuthorizationCode: a person agrees once.
 	AuthorizationCode = "authorization_code"
+	// ClientCredentials: hermesd has an account of its own.
 	ClientCredentials = "client_credentials"
+	// WorkloadIdentity: the platform that hermesd runs on says who it is.
+	WorkloadIdentity = "workload_identity"
+	// EnterpriseManaged: the company's identity provider decides.
+	EnterpriseManaged = "enterprise_managed"
+)
+
+// Whether tokens are bound to a key (RFC 9449, DPoP).
+const (
+	// ProofAuto: where the servers say that they can.
+	ProofAuto = "auto"
+	// ProofRequired: always; another token is not used.
+	ProofRequired = "required"
+	// ProofOff: never.
+	ProofOff = "off"
 )
 
 // Options say how one server's tokens are had. Server and File are required.
@@ -53,19 +64,30 @@ type Options struct {
 	// CredentialsFile has tokens that somebody else provides: the access token as plain text, or what File would hold. It
 	// is used until File is younger; "" for none.
 	CredentialsFile string
-	// Grant is [AuthorizationCode] ("") or [ClientCredentials].
+	// Grant is [AuthorizationCode] ("") or one of the others.
 	Grant string
-	// ClientID and ClientSecret are those of a registration at the authorization server; without them the client registers
-	// itself.
+	// Issuer is the only authorization server that is asked for tokens of this server; "" takes the one that the server
+	// names.
+	Issuer string
+	// ClientID is that of a registration at the authorization server, and ClientSecret or Key what proves it. Without
+	// them the client registers itself.
 	ClientID, ClientSecret string
+	Key                    *SigningKey
 	// MetadataURL is the address of a client ID metadata document, used where the authorization server takes one ("": none).
 	MetadataURL string
 	// Scopes are asked for instead of those that the server names.
 	Scopes []string
+	// Proof is [ProofAuto] ("") or one of the others.
+	Proof string
+	// Assertion is what [WorkloadIdentity] presents.
+	Assertion Assertion
+	// Provider is whom [EnterpriseManaged] asks.
+	Provider *IdentityProvider
 	// Show, if set, lets a person authorize: it shows the link and returns what came back. RedirectURL is where to.
 	Show        auth.AuthorizationCodeFetcher
 	RedirectURL string
-	// Client makes the requests to authorization servers (nil: one with time limits).
+	// Client makes the requests to authorization servers (nil: one that reaches private addresses only where the operator
+	// has written them).
 	Client *http.Client
 	// Logger gets what the operator should know (nil: discarded).
 	Logger *slog.Logger
@@ -73,12 +95,12 @@ type Options struct {
 
 // Authorizer gets and keeps one server's tokens. Its methods may be called from any goroutine.
 type Authorizer struct {
-	opts    Options
-	log     *slog.Logger
-	handler auth.OAuthHandler // nil where nothing gets a first token
+	opts  Options
+	log   *slog.Logger
+	grant func(context.Context, *target) (*Credentials, error) // nil where nothing gets a first token
 
 	authorizing sync.Mutex // one authorization at a time
-	resource    string     // that the authorization under way is for; guarded by authorizing
+	nonces      nonces
 
 	mu     sync.Mutex // one refresh at a time
 	held   *Credentials
@@ -95,95 +117,79 @@ func New(opts *Options) (*Authorizer, error) {
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
-	if o.Client == nil {
-		o.Client = &http.Client{Timeout: requestTime}
+	if o.Grant == "" {
+		o.Grant = AuthorizationCode
 	}
-	var err error
-	switch {
-	case o.Grant == ClientCredentials:
-		if o.ClientSecret == "" {
-			return nil, fmt.Errorf("oauth: grant %q needs client_id and client_secret", o.Grant)
+	if !slices.Contains([]string{"", ProofAuto, ProofRequired, ProofOff}, o.Proof) {
+		return nil, fmt.Errorf("oauth: unknown use of proofs %q; use %q, %q or %q", o.Proof, ProofAuto, ProofRequired, ProofOff)
+	}
+	trusted := []string{o.Server, o.Issuer}
+	switch o.Grant {
+	case AuthorizationCode:
+		if o.Show != nil {
+			a.grant = a.authorizeByCode
 		}
-		a.handler, err = extauth.NewClientCredentialsHandler(&extauth.ClientCredentialsHandlerConfig{Credentials: o.registered(), HTTPClient: o.Client})
-	case o.Grant != "" && o.Grant != AuthorizationCode:
-		return nil, fmt.Errorf("oauth: unknown grant %q; use %q or %q", o.Grant, AuthorizationCode, ClientCredentials)
-	case o.Show != nil:
-		a.handler, err = a.byCode()
+	case ClientCredentials:
+		if o.ClientID == "" || (o.ClientSecret == "") == (o.Key == nil) {
+			return nil, fmt.Errorf("oauth: grant %q needs a client id, and a secret or a key", o.Grant)
+		}
+		a.grant = a.authorizeAsClient
+	case WorkloadIdentity:
+		if err := o.Assertion.check("assertion"); err != nil {
+			return nil, err
+		}
+		a.grant = a.authorizeAsWorkload
+	case EnterpriseManaged:
+		if o.ClientID == "" || o.Provider == nil || o.Provider.Issuer == "" || o.Provider.ClientID == "" {
+			return nil, fmt.Errorf("oauth: grant %q needs a client id, and an identity provider with issuer and client id", o.Grant)
+		}
+		if o.Provider.IDToken != nil {
+			if err := o.Provider.IDToken.check("ID token"); err != nil {
+				return nil, err
+			}
+		}
+		trusted = append(trusted, o.Provider.Issuer)
+		a.grant = a.authorizeByProvider
+	default:
+		return nil, fmt.Errorf("oauth: unknown grant %q; use %q, %q, %q or %q", o.Grant, AuthorizationCode, ClientCredentials, WorkloadIdentity, EnterpriseManaged)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("oauth: %w", err)
+	if o.Client == nil {
+		o.Client = newClient(trusted...)
 	}
 	return a, nil
 }
 
-// registered are the credentials of a registration, or nil.
-func (o *Options) registered() *oauthex.ClientCredentials {
-	if o.ClientID == "" {
-		return nil
-	}
-	c := &oauthex.ClientCredentials{ClientID: o.ClientID}
-	if o.ClientSecret != "" {
-		c.ClientSecretAuth = &oauthex.ClientSecretAuth{ClientSecret: o.ClientSecret}
-	}
-	return c
-}
-
-// byCode is the SDK's handler of the authorization code grant, with our storage behind it.
-func (a *Authorizer) byCode() (auth.OAuthHandler, error) {
-	o := &a.opts
-	config := &auth.AuthorizationCodeHandlerConfig{
-		PreregisteredClient: o.registered(),
-		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
-			ClientName: "hermesd", RedirectURIs: []string{o.RedirectURL},
-			GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
-		}},
-		RedirectURL:         o.RedirectURL,
-		RequestRefreshToken: true,
-		Client:              o.Client,
-		AuthorizationCodeFetcher: func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
-			if link, err := url.Parse(args.URL); err == nil {
-				a.resource = link.Query().Get("resource")
-			}
-			return o.Show(ctx, args)
-		},
-		NewTokenSource: func(_ context.Context, config *oauth2.Config, token *oauth2.Token) (oauth2.TokenSource, error) {
-			err := a.keep(&Credentials{
-				Server: o.Server, Resource: a.resource, TokenURL: config.Endpoint.TokenURL,
-				ClientID: config.ClientID, ClientSecret: config.ClientSecret, InHeader: config.Endpoint.AuthStyle == oauth2.AuthStyleInHeader,
-				Scopes: config.Scopes, Access: token.AccessToken, Refresh: token.RefreshToken, Expires: token.Expiry,
-			})
-			return oauth2.StaticTokenSource(token), err
-		},
-	}
-	if o.MetadataURL != "" {
-		config.ClientIDMetadataDocumentConfig = &auth.ClientIDMetadataDocumentConfig{URL: o.MetadataURL}
-	}
-	if len(o.Scopes) > 0 {
-		config.ScopeFilter = func([]string) []string { return o.Scopes }
-	}
-	return auth.NewAuthorizationCodeHandler(config)
+// asksPerson reports whether a first token takes a person who logs in.
+func (o *Options) asksPerson() bool {
+	return o.Grant == AuthorizationCode || o.Grant == EnterpriseManaged && o.Provider.IDToken == nil
 }
 
 // Token is the access token to send now, refreshed if it is about to end; "" if there is none.
 func (a *Authorizer) Token(ctx context.Context) (string, error) {
+	c, err := a.current(ctx)
+	return c.access(), err
+}
+
+// current are the credentials to use now, refreshed if the token is about to end; nil if there are none.
+func (a *Authorizer) current(ctx context.Context) (*Credentials, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c, err := a.load()
 	if err != nil || c == nil {
-		return "", err
+		return nil, err
 	}
 	if c.Expires.IsZero() || time.Until(c.Expires) > early || c.Refresh == "" {
-		return c.Access, nil
+		return c, nil
 	}
 	fresh, err := a.refresh(ctx, c)
 	if err == nil {
-		return fresh.Access, nil
+		return fresh, nil
 	}
 	if time.Now().Before(c.Expires) {
 		a.log.Warn("the access token could not be refreshed; the present one is still good", "server", a.opts.Name, "error", err)
-		return c.Access, nil
+		return c, nil
 	}
-	return "", err
+	return nil, err
 }
 
 // renew looks for another token than one that the server refused, and reports whether there is one.
@@ -204,28 +210,23 @@ func (a *Authorizer) renew(ctx context.Context, refused string) (bool, error) {
 	return err == nil, err
 }
 
-// authorize gets a new token for a request that the server answered with a challenge. It takes over the response's body.
-func (a *Authorizer) authorize(ctx context.Context, req *http.Request, resp *http.Response, refused string) error {
+// authorize gets a new token for a server that answered with a challenge. It takes over the response's body.
+func (a *Authorizer) authorize(ctx context.Context, resp *http.Response, refused string) error {
+	discard(resp)
 	a.authorizing.Lock()
 	defer a.authorizing.Unlock()
 	if token, err := a.Token(ctx); err == nil && token != "" && token != refused && resp.StatusCode == http.StatusUnauthorized {
-		return resp.Body.Close() // somebody else has just authorized
+		return nil // somebody else has just authorized
 	}
-	if err := a.handler.Authorize(ctx, req, resp); err != nil {
-		return fmt.Errorf("authorization: %w", err)
-	}
-	if a.opts.Grant != ClientCredentials {
-		return nil // kept by NewTokenSource
-	}
-	source, err := a.handler.TokenSource(ctx)
-	if err != nil || source == nil {
-		return err
-	}
-	token, err := source.Token()
+	t, err := a.discover(ctx, resp.Header)
 	if err != nil {
 		return fmt.Errorf("authorization: %w", err)
 	}
-	return a.keep(&Credentials{Server: a.opts.Server, Access: token.AccessToken, Expires: token.Expiry})
+	c, err := a.grant(ctx, t)
+	if err != nil {
+		return fmt.Errorf("authorization: %w", err)
+	}
+	return a.keep(c)
 }
 
 // Forget deletes what is stored.

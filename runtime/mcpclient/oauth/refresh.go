@@ -2,18 +2,12 @@ package oauth
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
 )
-
-// maxTokenAnswer bounds the answer of a token endpoint, in bytes.
-const maxTokenAnswer = 64 << 10
 
 // errLogin is what only a new login mends.
 var errLogin = errors.New("the login has ended")
@@ -39,61 +33,42 @@ func (a *Authorizer) ask(ctx context.Context, c *Credentials) (*Credentials, err
 	if c.Resource != "" {
 		form.Set("resource", c.Resource)
 	}
-	if !c.InHeader {
-		form.Set("client_id", c.ClientID)
-		if c.ClientSecret != "" {
-			form.Set("client_secret", c.ClientSecret)
+	as := &client{id: c.ClientID, secret: c.ClientSecret, method: c.Method}
+	if c.ClientID == a.opts.ClientID {
+		as.key = a.opts.Key
+	}
+	if as.method == "" { // stored by a release that did not keep it
+		as.method = secretInForm
+		if c.InHeader {
+			as.method = secretInHeader
 		}
 	}
 	// Whoever wanted the token may leave, but the answer must not be lost: the old refresh token may be worth nothing by then.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTime)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.TokenURL, strings.NewReader(form.Encode()))
+	answer, err := a.requestToken(context.WithoutCancel(ctx), &tokenRequest{endpoint: c.TokenURL, issuer: c.Issuer, form: form, client: as, key: c.proof})
+	var no *refusal
+	if errors.As(err, &no) && (no.code == "invalid_grant" || no.code == "invalid_client" || no.code == "unauthorized_client") {
+		return nil, fmt.Errorf("%w: %w", errLogin, err)
+	}
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Header.Set("Accept", "application/json")
-	if c.InHeader {
-		req.SetBasicAuth(url.QueryEscape(c.ClientID), url.QueryEscape(c.ClientSecret))
-	}
-	resp, err := a.opts.Client.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close() //nolint:errcheck // read to its end or given up
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxTokenAnswer))
-	if err != nil {
-		return nil, err
-	}
-	return c.next(resp.StatusCode, data, time.Now())
+	return c.next(answer, time.Now())
 }
 
-// next takes in what the token endpoint answered. What it leaves out stays as it was.
-func (c *Credentials) next(status int, data []byte, now time.Time) (*Credentials, error) {
-	var answer struct {
-		Access      string      `json:"access_token"`
-		Refresh     string      `json:"refresh_token"`
-		ExpiresIn   json.Number `json:"expires_in"`
-		Scope       string      `json:"scope"`
-		Error       string      `json:"error"`
-		Description string      `json:"error_description"`
-	}
-	err := json.Unmarshal(data, &answer)
-	switch {
-	case answer.Error == "invalid_grant" || answer.Error == "invalid_client" || answer.Error == "unauthorized_client":
-		return nil, fmt.Errorf("%w: the authorization server says %s %s", errLogin, answer.Error, answer.Description)
-	case status != http.StatusOK:
-		return nil, fmt.Errorf("the authorization server answered HTTP %d %s %s", status, answer.Error, answer.Description)
-	case err != nil:
-		return nil, fmt.Errorf("the authorization server's answer cannot be read: %w", err)
-	case answer.Access == "":
-		return nil, errors.New("the authorization server answered without a token")
-	}
+// next takes in a token endpoint's answer. What it leaves out stays as it was.
+func (c *Credentials) next(answer *tokenAnswer, now time.Time) (*Credentials, error) {
 	n := *c
-	n.Access, n.Expires = answer.Access, time.Time{}
-	if seconds, err := answer.ExpiresIn.Int64(); err == nil && seconds > 0 {
-		n.Expires = now.Add(time.Duration(min(seconds, 10*365*24*3600)) * time.Second)
+	n.Access, n.Expires = answer.Access, answer.ends(now)
+	switch {
+	case strings.EqualFold(answer.Type, boundToken):
+		if n.proof == nil {
+			return nil, errors.New("the authorization server gave a token that is bound to a key, without having seen one")
+		}
+		n.Type = boundToken
+	case answer.Type == "" || strings.EqualFold(answer.Type, "Bearer"):
+		n.Type = ""
+	default:
+		return nil, fmt.Errorf("the authorization server gave a token of type %q, which is not known here", said(answer.Type, nil))
 	}
 	if answer.Refresh != "" {
 		n.Refresh = answer.Refresh
