@@ -5,14 +5,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// maxAsking bounds the questions of one server that wait for an answer at the same time.
-const maxAsking = 16
+const (
+	// maxAsking bounds the questions of one server that wait for an answer at the same time.
+	maxAsking = 16
+	// maxOwed bounds the requests of one server that are being answered, questions and refusals among them. A server that
+	// has more does not read the answers.
+	maxOwed = 64
+)
 
 // asker answers one kind of question of a server, given the params of the request, with its result.
 type asker func(ctx context.Context, host *provider.Host, params json.RawMessage) (json.RawMessage, error)
@@ -23,15 +29,12 @@ func (l *line) answer(id, params json.RawMessage, origin *call, ask asker) {
 		return // a notification by this name means nothing
 	}
 	c, err := l.belongsTo(origin)
-	if err != nil {
-		l.goWork(func() { l.respond(id, nil, err) })
-		return
-	}
-	if l.asking.Add(1) > maxAsking {
+	if err == nil && l.asking.Add(1) > maxAsking {
 		l.asking.Add(-1)
-		l.goWork(func() {
-			l.respond(id, nil, fmt.Errorf("%d questions are waiting already; ask fewer at a time", maxAsking))
-		})
+		err = fmt.Errorf("%d questions are waiting already; ask fewer at a time", maxAsking)
+	}
+	if err != nil {
+		l.reply(id, func() (json.RawMessage, error) { return nil, err })
 		return
 	}
 	ctx, cancel := context.WithCancel(c.ctx)
@@ -45,17 +48,49 @@ func (l *line) answer(id, params json.RawMessage, origin *call, ask asker) {
 		cancel()
 		l.asking.Add(-1)
 	}
-	if !l.goWork(func() {
+	if !l.reply(id, func() (json.RawMessage, error) {
 		defer done()
-		result, err := ask(ctx, c.host, params)
-		l.respond(id, result, err)
+		return ask(ctx, c.host, params)
 	}) {
 		done()
 	}
 }
 
+// reply answers a request of the server beside the reading of what else it sends. It reports whether it will.
+func (l *line) reply(id json.RawMessage, work func() (json.RawMessage, error)) bool {
+	if l.owed.Add(1) > maxOwed {
+		l.owed.Add(-1)
+		l.noise.log(slog.LevelWarn, "the server asks for more than it takes answers; a request of it is left unanswered", "waiting", maxOwed)
+		return false
+	}
+	paid := func() { l.owed.Add(-1) }
+	if !l.goWork(func() {
+		defer paid()
+		result, err := work()
+		l.respond(id, result, err)
+	}) {
+		paid()
+		return false
+	}
+	return true
+}
+
+// request answers what a server may ask without a call being the reason.
+func (l *line) request(method string, id json.RawMessage) {
+	l.reply(id, func() (json.RawMessage, error) {
+		switch method {
+		case "ping":
+			return json.RawMessage(`{}`), nil
+		case "roots/list":
+			return json.RawMessage(`{"roots":[]}`), nil
+		default:
+			return nil, tool.Errorf(tool.Unsupported, "hermesd has no method %q", bounded(method, 100))
+		}
+	})
+}
+
 // withdrawn cancels a question that the server no longer wants answered.
-func (l *line) withdrawn(params json.RawMessage) bool {
+func (l *line) withdrawn(params json.RawMessage) {
 	var id json.RawMessage
 	members(params, func(key string, value json.RawMessage) {
 		if key == "requestId" {
@@ -68,7 +103,6 @@ func (l *line) withdrawn(params json.RawMessage) bool {
 	if ok {
 		cancel()
 	}
-	return ok
 }
 
 // respond answers a request of the server.

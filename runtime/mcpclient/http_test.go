@@ -314,39 +314,6 @@ func faultyHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func TestOneBadCallOverHTTPHarmsNoOther(t *testing.T) {
-	r := start(t, mcpclient.Options{URL: serve(t, http.HandlerFunc(faultyHTTP)).URL, Parallel: true, MaxMessageBytes: 100_000})
-	r.ready()
-	for own, code := range map[string]tool.Code{
-		"cut":       tool.OutcomeUnknown,
-		"hang":      tool.Timeout,
-		"garbage":   "",
-		"html":      tool.OutcomeUnknown,
-		"status503": tool.DownstreamFailed,
-		"status500": tool.OutcomeUnknown,
-		"rpcstatus": tool.InvalidArguments,
-		"nothing":   tool.OutcomeUnknown,
-		"huge":      tool.ResultTooLarge,
-	} {
-		t.Run(own, func(t *testing.T) {
-			r := r.on(t)
-			ctx, cancel := within(t.Context(), 100*time.Millisecond)
-			defer cancel()
-			if own != "hang" {
-				ctx = t.Context()
-			}
-			_, err := r.Invoke(ctx, r.request(own, "{}", nil))
-			if got := tool.CodeOf(err); got != code {
-				t.Errorf("code %q (%v), want %q", got, err, code)
-			}
-			r.alive()
-		})
-	}
-	if s := r.Offer().Status; s.Restarts != 0 {
-		t.Errorf("the connection was rebuilt: %+v", s)
-	}
-}
-
 func TestABrokenStreamIsResumed(t *testing.T) {
 	var id atomic.Pointer[string]
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

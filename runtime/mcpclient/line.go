@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,7 +50,7 @@ type frame struct {
 func (f *frame) expectsAnswer() bool { return f.call != nil || f.id.IsValid() }
 
 // line is one connection to a server, below the SDK's session and beside it. The SDK makes the handshake, negotiates the
-// protocol and hears of list changes through it (line is its [mcp.Connection]). Calls and lists go straight through the
+// protocol and subscribes to list changes through it (line is its [mcp.Connection]). Calls and lists go straight through the
 // line: their parts are never decoded into Go values and encoded again, which would lose the order of keys and large
 // numbers and cost a multiple.
 type line struct {
@@ -63,9 +64,11 @@ type line struct {
 	work     sync.WaitGroup       // questions being answered, cancellations being sent
 	heard    atomic.Uint64        // messages received
 	asking   atomic.Int32
+	owed     atomic.Int32 // requests of the server that are being answered
 	probing  atomic.Bool
 	noise    *limiter
 	updated  func(uri string)       // told of changed resources; set before the handshake, nil for nobody
+	changed  func(list string)      // told of changed lists, "tools" and the like; as updated
 	garbled  atomic.Pointer[string] // the first line that was not JSON
 
 	mu       sync.Mutex
@@ -129,7 +132,7 @@ func (l *line) goWork(f func()) bool {
 }
 
 // receive takes one message from the server, or a batch. data becomes the line's own. origin is the call on whose stream
-// the message came, where the transport can tell. It reports whether it was an answer.
+// the message came, where the transport can tell. It reports whether it was an answer, to origin if that is known.
 func (l *line) receive(data []byte, origin *call) (answer bool) {
 	if !utf8.Valid(data) { // RFC 8259 wants it; whoever reads on may rely on it
 		data = bytes.ToValidUTF8(data, []byte("\uFFFD"))
@@ -171,13 +174,13 @@ func (l *line) route(data []byte, origin *call) (answer bool) {
 			if c := l.take(n); c != nil {
 				c.finish(reply{result: result, failure: failure})
 			}
-			return true
+			return origin == nil || origin.id == n
 		}
 		l.sniffHandshake(result)
 		l.toSDK(data)
-		return true
+		return origin == nil
 	}
-	switch unquote(method) {
+	switch name := unquote(method); name {
 	case "notifications/progress":
 		l.progress(params)
 	case "notifications/message":
@@ -187,15 +190,21 @@ func (l *line) route(data []byte, origin *call) (answer bool) {
 	case "notifications/elicitation/complete":
 		l.elicitationComplete(params)
 	case "notifications/cancelled":
-		if !l.withdrawn(params) {
-			l.toSDK(data)
+		l.withdrawn(params)
+	case "notifications/tools/list_changed", "notifications/resources/list_changed", "notifications/prompts/list_changed":
+		if list := strings.Split(name, "/")[1]; l.changed != nil {
+			l.changed(list)
 		}
+	case "notifications/subscriptions/acknowledged":
+		l.toSDK(data)
 	case "elicitation/create":
 		l.answer(id, params, origin, elicit)
 	case "sampling/createMessage":
 		l.answer(id, params, origin, sample)
-	default:
-		l.toSDK(data)
+	default: // the SDK would queue without a bound whatever a server thinks of
+		if !isNull(id) {
+			l.request(name, id)
+		}
 	}
 	return false
 }

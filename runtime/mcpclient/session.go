@@ -49,7 +49,7 @@ func (p *Provider) start(ctx context.Context) (*session, error) {
 	p.publish(tools)
 	s.line.goWork(func() { s.relist(s.changed, s.relistTools) })
 	if p.opts.Resources || p.opts.Prompts {
-		s.restockLater()
+		s.noteChange("resources")
 		s.line.goWork(func() { s.relist(s.restocked, s.relistShelf) })
 		again := p.watch.uris() // before anybody can subscribe to this session
 		s.line.goWork(func() { s.resubscribe(s.line.ctx, again) })
@@ -69,7 +69,7 @@ func (p *Provider) late(ctx context.Context, err error) error {
 // with the older handshake, and so is one that is known to need it.
 func (p *Provider) connect(ctx context.Context, legacy bool) (*session, error) {
 	s := &session{p: p, line: newLine(p.said, p.opts.ConnectTimeout/3), changed: make(chan struct{}, 1), restocked: make(chan struct{}, 1), gone: make(chan struct{})}
-	s.line.updated = p.watch.tell
+	s.line.updated, s.line.changed = p.watch.tell, s.noteChange
 	opening := p.step("connect")
 	if p.opts.URL == "" {
 		opening = p.step("start")
@@ -155,7 +155,7 @@ func (s *session) shakeHands(ctx context.Context, legacy bool) error {
 	}
 	who := &mcp.Implementation{Name: "hermesd", Version: s.p.opts.Version}
 	options := &mcp.ClientOptions{Capabilities: capabilities}
-	s.handlers(options)
+	s.subscribeTo(options)
 	client := mcp.NewClient(who, options)
 	sdk, err := client.Connect(ctx, transport{s.line}, o)
 	if err != nil {
@@ -202,9 +202,14 @@ func (s *session) wantLogs(ctx context.Context) {
 	})
 }
 
-func (s *session) noteChange() {
+// noteChange has a list read again, beside the reading of what else the server sends.
+func (s *session) noteChange(list string) {
+	later := s.restocked
+	if list == "tools" {
+		later = s.changed
+	}
 	select {
-	case s.changed <- struct{}{}:
+	case later <- struct{}{}:
 	default:
 	}
 }

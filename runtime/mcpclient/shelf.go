@@ -134,21 +134,14 @@ func withMember(raw json.RawMessage, key, text string) json.RawMessage {
 	return b.Bytes()
 }
 
-// restockLater is the handler of the SDK for changes of the lists of resources and prompts.
-func (s *session) restockLater() {
-	select {
-	case s.restocked <- struct{}{}:
-	default:
-	}
-}
-
-// handlers tells the SDK which list changes to hear of: since 2026-07-28 a client subscribes to them.
-func (s *session) handlers(o *mcp.ClientOptions) {
-	o.ToolListChangedHandler = func(context.Context, *mcp.ToolListChangedRequest) { s.noteChange() }
+// subscribeTo tells the SDK which list changes to subscribe to (since 2026-07-28): those that have a handler. The line hears
+// of them before the SDK does, and does not pass them on.
+func (s *session) subscribeTo(o *mcp.ClientOptions) {
+	o.ToolListChangedHandler = func(context.Context, *mcp.ToolListChangedRequest) {}
 	if s.p.opts.Resources {
-		o.ResourceListChangedHandler = func(context.Context, *mcp.ResourceListChangedRequest) { s.restockLater() }
+		o.ResourceListChangedHandler = func(context.Context, *mcp.ResourceListChangedRequest) {}
 	}
 	if s.p.opts.Prompts {
-		o.PromptListChangedHandler = func(context.Context, *mcp.PromptListChangedRequest) { s.restockLater() }
+		o.PromptListChangedHandler = func(context.Context, *mcp.PromptListChangedRequest) {}
 	}
 }

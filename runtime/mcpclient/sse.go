@@ -22,9 +22,9 @@ func readEvents(stream io.Reader, most int, visit func(*event) bool) error {
 	r := bufio.NewReaderSize(stream, 16<<10)
 	e, seen := &event{}, false
 	for {
-		line, over, err := readLine(r, most+len("data: "))
-		if over != nil || len(e.data) > most {
-			return &tooLargeError{most: most}
+		line, err := readField(r, most+len("data: "))
+		if len(e.data) > most {
+			err = &tooLargeError{most: most}
 		}
 		if err == nil && len(line) == 0 {
 			if seen {
@@ -61,5 +61,23 @@ func readEvents(stream io.Reader, most int, visit func(*event) bool) error {
 				seen, e.retry = true, time.Duration(ms)*time.Millisecond
 			}
 		}
+	}
+}
+
+// readField reads up to and without the next newline, into memory of its own. A line beyond most bytes is an error at once: it
+// may never end.
+func readField(r *bufio.Reader, most int) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		if len(line)+len(part) > most+len("\r\n") {
+			return nil, &tooLargeError{most: most}
+		}
+		line = extend(line, part)
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+		return line, err
 	}
 }

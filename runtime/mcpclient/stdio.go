@@ -146,11 +146,7 @@ func readLine(r *bufio.Reader, most int) (data, over []byte, err error) {
 			tail = append(tail, part[max(0, len(part)-keptEnd):]...)
 			data = nil
 		default:
-			// Doubling: append alone grows a long line by a quarter at a time, copying it over and over.
-			if cap(data)-len(data) < len(part) {
-				data = slices.Grow(data, max(len(part), len(data)))
-			}
-			data = append(data, part...)
+			data = extend(data, part)
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
@@ -163,4 +159,13 @@ func readLine(r *bufio.Reader, most int) (data, over []byte, err error) {
 		}
 		return data, over, err
 	}
+}
+
+// extend appends part to a line. It doubles the room: append alone grows a long line by a quarter at a time, copying it over
+// and over.
+func extend(line, part []byte) []byte {
+	if cap(line)-len(line) < len(part) {
+		line = slices.Grow(line, max(len(part), len(line)))
+	}
+	return append(line, part...)
 }
