@@ -23,7 +23,7 @@ func (c *cli) mcpServerLoginCommand() *cobra.Command {
 		Long: `Prints a link, waits until a person has agreed there and the browser has come back to
 127.0.0.1, stores the tokens for you alone in the state directory, and tries them. If the
 browser runs on another machine, forward the port that the link names (oauth { redirect_port }
-keeps it the same).`,
+keeps it the same). Where hermesd gets tokens by itself (oauth { grant }) it is only tried.`,
 		Args: cobra.ExactArgs(1),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
 			cfg, block, err := c.mcpServer(args[0])
@@ -74,7 +74,11 @@ func (c *cli) login(ctx context.Context, cfg *config.Config, block *config.MCPSe
 	if err := report.Err(); err != nil {
 		return fmt.Errorf("%s: %w", report.Steps[len(report.Steps)-1].Name, err)
 	}
-	if !asked {
+	switch {
+	case !opts.OAuth.AsksPerson():
+		fmt.Fprintf(c.out, "Nobody logs in to %s: hermesd gets its tokens by grant %q. It answers and has %d tools\n", block.Name, block.OAuth.Grant, len(report.Tools))
+		return nil
+	case !asked:
 		fmt.Fprintf(c.out, "No login was needed: %s answers and has %d tools\n", block.Name, len(report.Tools))
 		return nil
 	}

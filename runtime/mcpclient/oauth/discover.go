@@ -21,7 +21,7 @@ type target struct {
 }
 
 // discover finds out from a challenge what token the MCP server wants, and where there is one (RFC 9728, RFC 8414).
-func (a *Authorizer) discover(ctx context.Context, header http.Header) (*target, error) {
+func (a *Authorizer) discover(ctx context.Context, status int, header http.Header) (*target, error) {
 	challenges, err := oauthex.ParseWWWAuthenticate(header.Values("WWW-Authenticate"))
 	if err != nil {
 		return nil, fmt.Errorf("the server's challenge cannot be read: %w", err)
@@ -60,7 +60,7 @@ func (a *Authorizer) discover(ctx context.Context, header http.Header) (*target,
 	if t.server, err = a.readMetadata(ctx, issuer, own); err != nil {
 		return nil, err
 	}
-	return t, a.chooseScopes(t)
+	return t, a.chooseScopes(t, status == http.StatusForbidden)
 }
 
 // readResource reads the MCP server's metadata; nil if there are none.
@@ -81,11 +81,16 @@ func (a *Authorizer) readResource(ctx context.Context, location string) (*oauthe
 		if p.address == "" {
 			continue
 		}
-		bounded, cancel := context.WithTimeout(ctx, requestTime)
-		m, err := oauthex.GetProtectedResourceMetadata(bounded, p.address, p.resource, a.opts.Client)
-		cancel()
+		m := &oauthex.ProtectedResourceMetadata{}
+		err := secure("the address", p.address)
+		if err == nil {
+			err = a.readJSON(ctx, p.address, m)
+		}
+		if err == nil && m.Resource != p.resource { // RFC 9728 section 3.3
+			err = fmt.Errorf("it is of the resource %q instead of %q", m.Resource, p.resource)
+		}
 		if err != nil {
-			a.log.Debug("no protected resource metadata here", "server", a.opts.Name, "error", err)
+			a.log.Debug("no protected resource metadata", "server", a.opts.Name, "address", p.address, "error", err)
 			continue
 		}
 		if len(m.AuthorizationServers) == 0 {
@@ -117,9 +122,9 @@ func (a *Authorizer) chooseIssuer(named []string) (string, error) {
 	return named[i], nil
 }
 
-// chooseScopes settles what is asked for: the operator's scopes or the server's, a refresh token where one can be had, and
-// what was granted before, so that a call that needs more does not take away what others have (SEP-2350).
-func (a *Authorizer) chooseScopes(t *target) error {
+// chooseScopes settles what is asked for: the operator's scopes or the server's, a refresh token where one can be had, and,
+// if a call needs more, what was granted before, so that nothing is taken from the others (SEP-2350).
+func (a *Authorizer) chooseScopes(t *target, more bool) error {
 	if len(a.opts.Scopes) > 0 {
 		t.scopes = a.opts.Scopes
 	}
@@ -127,14 +132,16 @@ func (a *Authorizer) chooseScopes(t *target) error {
 	if a.opts.Grant == AuthorizationCode && slices.Contains(t.server.Scopes, offlineAccess) {
 		scopes = append(scopes, offlineAccess)
 	}
-	a.mu.Lock()
-	held, err := a.load()
-	a.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	if held != nil && (held.Issuer == t.server.Issuer || held.Issuer == "" && held.TokenURL == t.server.TokenEndpoint) {
-		scopes = append(scopes, held.Scopes...)
+	if more {
+		a.mu.Lock()
+		held, err := a.load()
+		a.mu.Unlock()
+		if err != nil {
+			return err
+		}
+		if held != nil && (held.Issuer == t.server.Issuer || held.Issuer == "" && held.TokenURL == t.server.TokenEndpoint) {
+			scopes = append(scopes, held.Scopes...)
+		}
 	}
 	slices.Sort(scopes)
 	t.scopes = slices.Compact(scopes)

@@ -159,8 +159,9 @@ func New(opts *Options) (*Authorizer, error) {
 	return a, nil
 }
 
-// asksPerson reports whether a first token takes a person who logs in.
-func (o *Options) asksPerson() bool {
+// AsksPerson reports whether a first token takes a person who logs in.
+func (a *Authorizer) AsksPerson() bool {
+	o := &a.opts
 	return o.Grant == AuthorizationCode || o.Grant == EnterpriseManaged && o.Provider.IDToken == nil
 }
 
@@ -218,7 +219,7 @@ func (a *Authorizer) authorize(ctx context.Context, resp *http.Response, refused
 	if token, err := a.Token(ctx); err == nil && token != "" && token != refused && resp.StatusCode == http.StatusUnauthorized {
 		return nil // somebody else has just authorized
 	}
-	t, err := a.discover(ctx, resp.Header)
+	t, err := a.discover(ctx, resp.StatusCode, resp.Header)
 	if err != nil {
 		return fmt.Errorf("authorization: %w", err)
 	}

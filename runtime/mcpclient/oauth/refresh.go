@@ -34,8 +34,8 @@ func (a *Authorizer) ask(ctx context.Context, c *Credentials) (*Credentials, err
 		form.Set("resource", c.Resource)
 	}
 	as := &client{id: c.ClientID, secret: c.ClientSecret, method: c.Method}
-	if c.ClientID == a.opts.ClientID {
-		as.key = a.opts.Key
+	if c.ClientID != "" && c.ClientID == a.opts.ClientID { // the operator may have changed what proves it
+		as.secret, as.key = a.opts.ClientSecret, a.opts.Key
 	}
 	if as.method == "" { // stored by a release that did not keep it
 		as.method = secretInForm

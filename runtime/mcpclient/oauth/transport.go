@@ -177,9 +177,9 @@ func Hint(name string, a *Authorizer, status int, header http.Header) string {
 		scope = ""
 	}
 	switch {
-	case a != nil && !a.opts.asksPerson() && scope != "":
+	case a != nil && !a.AsksPerson() && scope != "":
 		return fmt.Sprintf("the token of grant %s lacks the scope %s; have the authorization server allow it, and name it in scopes of the block's oauth", a.opts.Grant, scope)
-	case a != nil && !a.opts.asksPerson():
+	case a != nil && !a.AsksPerson():
 		return fmt.Sprintf("it does not take the token of grant %s; is the token for this server, and may the client use it?", a.opts.Grant)
 	case scope != "":
 		return fmt.Sprintf("the token lacks the scope %s; log in with it: hermesd mcp-server login %s --scope %q", scope, name, scope)

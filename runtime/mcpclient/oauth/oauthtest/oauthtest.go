@@ -4,7 +4,9 @@ package oauthtest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -39,6 +41,11 @@ type Issuer struct {
 	refresh  map[string]grant
 	counts   map[string]int // requests by kind
 	broken   bool           // the token endpoint answers 500
+	instead  http.HandlerFunc
+	keys     map[string]crypto.PublicKey // of clients that sign, by client
+	trusted  map[string]crypto.PublicKey // of those whose assertions are taken, by issuer
+	used     map[string]bool             // ids of JWTs that were taken
+	proofs   *Proofs
 }
 
 type registration struct {
@@ -48,6 +55,7 @@ type registration struct {
 
 type grant struct {
 	client, redirect, challenge, resource, audience, scope string
+	key                                                    string // thumbprint that the token is bound to, or the code
 	ends                                                   time.Time
 }
 
@@ -55,7 +63,8 @@ type grant struct {
 func NewIssuer(t testing.TB) *Issuer {
 	i := &Issuer{
 		t: t, life: time.Hour, clients: map[string]registration{}, codes: map[string]grant{}, access: map[string]grant{},
-		refresh: map[string]grant{}, counts: map[string]int{},
+		refresh: map[string]grant{}, counts: map[string]int{}, keys: map[string]crypto.PublicKey{}, trusted: map[string]crypto.PublicKey{},
+		used: map[string]bool{},
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/oauth-authorization-server", i.metadata)
@@ -68,13 +77,20 @@ func NewIssuer(t testing.TB) *Issuer {
 }
 
 func (i *Issuer) metadata(w http.ResponseWriter, _ *http.Request) {
-	reply(w, 200, map[string]any{
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	m := map[string]any{
 		"issuer": i.URL, "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token",
 		"registration_endpoint": i.URL + "/register", "response_types_supported": []string{"code"},
-		"grant_types_supported":            []string{"authorization_code", "refresh_token"},
+		"grant_types_supported":            []string{"authorization_code", "refresh_token", "client_credentials", jwtBearer},
 		"code_challenge_methods_supported": []string{"S256"}, "scopes_supported": []string{"notes", "admin", "offline_access"},
-		"token_endpoint_auth_methods_supported": []string{"client_secret_basic", "client_secret_post", "none"},
-	})
+		"token_endpoint_auth_methods_supported":            []string{"client_secret_basic", "client_secret_post", "private_key_jwt", "none"},
+		"token_endpoint_auth_signing_alg_values_supported": []string{"ES256", "RS256"},
+	}
+	if i.proofs != nil && !i.proofs.Silent {
+		m["dpop_signing_alg_values_supported"] = []string{"ES256"}
+	}
+	reply(w, 200, m)
 }
 
 func (i *Issuer) register(w http.ResponseWriter, r *http.Request) {
@@ -114,7 +130,7 @@ func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 	code := rand.Text()
 	i.codes[code] = grant{
 		client: q.Get("client_id"), redirect: q.Get("redirect_uri"), challenge: q.Get("code_challenge"),
-		resource: q.Get("resource"), scope: q.Get("scope"),
+		resource: q.Get("resource"), scope: q.Get("scope"), key: q.Get("dpop_jkt"),
 	}
 	http.Redirect(w, r, q.Get("redirect_uri")+"?"+url.Values{"code": {code}, "state": {q.Get("state")}}.Encode(), http.StatusFound)
 }
@@ -127,51 +143,81 @@ func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 	defer i.mu.Unlock()
 	kind := r.PostForm.Get("grant_type")
 	i.counts[kind]++
+	if i.instead != nil {
+		i.instead(w, r)
+		return
+	}
 	if i.broken {
 		http.Error(w, "out of order", 500)
 		return
 	}
-	id, secret, basic := r.BasicAuth()
-	if !basic {
-		id, secret = r.PostForm.Get("client_id"), r.PostForm.Get("client_secret")
+	key := ""
+	if i.proofs != nil {
+		if key = i.proofs.token(i.t, w, r, i.URL+"/token"); key == "" {
+			return
+		}
 	}
-	if c, ok := i.clients[id]; !ok || c.secret != secret {
-		reply(w, 401, map[string]string{"error": "invalid_client"})
+	id, ok := i.client(r)
+	if !ok {
+		reply(w, 401, map[string]string{"error": "invalid_client", "error_description": "who is that with " + r.PostForm.Get("client_secret") + "?"})
 		return
 	}
-	var g grant
-	ok := false
-	switch kind {
-	case "authorization_code":
-		code := r.PostForm.Get("code")
-		g, ok = i.codes[code]
-		delete(i.codes, code)
-		sum := sha256.Sum256([]byte(r.PostForm.Get("code_verifier")))
-		ok = ok && base64.RawURLEncoding.EncodeToString(sum[:]) == g.challenge && r.PostForm.Get("redirect_uri") == g.redirect
-	case "refresh_token":
-		g, ok = i.refresh[r.PostForm.Get("refresh_token")]
-		delete(i.refresh, r.PostForm.Get("refresh_token")) // works once
-	case "client_credentials":
-		g, ok = grant{client: id, scope: r.PostForm.Get("scope")}, true
-	}
-	if !ok || g.client != id {
-		reply(w, 400, map[string]string{"error": "invalid_grant", "error_description": "no such code or token"})
+	g, refusal := i.grant(kind, id, r)
+	if refusal != "" || g.client != id || g.key != "" && g.key != key {
+		reply(w, 400, map[string]string{"error": "invalid_grant", "error_description": "no such code, token or assertion: " + refusal})
 		return
 	}
-	if kind != "client_credentials" && (g.resource == "" || r.PostForm.Get("resource") != g.resource) {
+	if g.resource == "" || r.PostForm.Get("resource") != g.resource {
 		i.t.Errorf("%s for resource %q, asked for %q", kind, r.PostForm.Get("resource"), g.resource)
 	}
-	g.audience, g.ends = g.resource, time.Now().Add(i.life)
+	g.audience, g.ends, g.key = g.resource, time.Now().Add(i.life), key
 	if i.audience != "" {
 		g.audience = i.audience
 	}
 	access, refresh := "at-"+rand.Text(), "rt-"+rand.Text()
-	i.access[access], i.refresh[refresh] = g, g
 	answer := map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": int(i.life.Seconds()), "scope": g.scope}
-	if kind != "client_credentials" {
-		answer["refresh_token"] = refresh
+	switch {
+	case key != "" && i.proofs.Unbound:
+		g.key = ""
+	case key != "":
+		answer["token_type"] = "DPoP"
 	}
+	if kind == "authorization_code" || kind == "refresh_token" {
+		answer["refresh_token"] = refresh
+		i.refresh[refresh] = g
+	}
+	i.access[access] = g
 	reply(w, 200, answer)
+}
+
+// grant is what a request is worth, or why nothing. The mutex is held.
+func (i *Issuer) grant(kind, client string, r *http.Request) (grant, string) {
+	form := r.PostForm
+	switch kind {
+	case "authorization_code":
+		g, ok := i.codes[form.Get("code")]
+		delete(i.codes, form.Get("code"))
+		sum := sha256.Sum256([]byte(form.Get("code_verifier")))
+		if !ok || base64.RawURLEncoding.EncodeToString(sum[:]) != g.challenge || form.Get("redirect_uri") != g.redirect {
+			return grant{}, "the code"
+		}
+		return g, ""
+	case "refresh_token":
+		g, ok := i.refresh[form.Get("refresh_token")]
+		delete(i.refresh, form.Get("refresh_token")) // works once
+		if !ok {
+			return grant{}, "the refresh token"
+		}
+		return g, ""
+	case "client_credentials":
+		return grant{client: client, resource: form.Get("resource"), scope: form.Get("scope")}, ""
+	case jwtBearer:
+		if err := i.checkAssertion(client, form); err != nil {
+			return grant{}, err.Error() + " in " + form.Get("assertion")
+		}
+		return grant{client: client, resource: form.Get("resource"), scope: form.Get("scope")}, ""
+	}
+	return grant{}, "the grant type"
 }
 
 // Forget makes every token of a kind unknown.
@@ -214,6 +260,20 @@ func (i *Issuer) Register(id, secret string) {
 	i.clients[id] = registration{secret: secret}
 }
 
+// SetToken has a handler answer in the token endpoint's place.
+func (i *Issuer) SetToken(h http.HandlerFunc) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.instead = h
+}
+
+// SetProofs has tokens bound to a key from now on (RFC 9449).
+func (i *Issuer) SetProofs(p *Proofs) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.proofs = p
+}
+
 // Count is how many requests of a kind came: "register", "authorize", or a grant type.
 func (i *Issuer) Count(kind string) int {
 	i.mu.Lock()
@@ -234,6 +294,18 @@ type Resource struct {
 	*httptest.Server
 	// Scope is what calls need; "" for none. It is set before use.
 	Scope string
+	// Bound is set before use for a server that takes tokens with a proof only.
+	Bound bool
+	// Issuer is what the metadata name as the authorization server; "" for the issuer whose tokens are taken.
+	Issuer string
+}
+
+// scheme is what tokens are sent with.
+func (s *Resource) scheme() string {
+	if s.Bound {
+		return "DPoP"
+	}
+	return "Bearer"
 }
 
 // NewResource serves an MCP server with one tool, "read", at /mcp until the test ends.
@@ -246,23 +318,31 @@ func NewResource(t testing.TB, i *Issuer) *Resource {
 	s := &Resource{}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/oauth-protected-resource/mcp", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, 200, map[string]any{"resource": s.URL + "/mcp", "authorization_servers": []string{i.URL}, "scopes_supported": []string{"notes"}})
+		m := map[string]any{"resource": s.URL + "/mcp", "authorization_servers": []string{cmp.Or(s.Issuer, i.URL)}, "scopes_supported": []string{"notes"}}
+		if s.Bound {
+			m["dpop_bound_access_tokens_required"] = true
+		}
+		reply(w, 200, m)
 	})
 	mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
-		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		i.mu.Lock()
 		g, ok := i.access[token]
+		proofs := i.proofs
 		i.mu.Unlock()
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			t.Error(err)
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		metadata := fmt.Sprintf("Bearer resource_metadata=%q", s.URL+"/.well-known/oauth-protected-resource/mcp")
+		metadata := fmt.Sprintf("%s resource_metadata=%q", s.scheme(), s.URL+"/.well-known/oauth-protected-resource/mcp")
 		switch {
-		case !ok || time.Now().After(g.ends) || g.audience != "" && g.audience != s.URL+"/mcp":
+		case !ok || time.Now().After(g.ends) || g.audience != s.URL+"/mcp" || s.Bound && g.key == "":
 			w.Header().Set("WWW-Authenticate", metadata)
 			http.Error(w, "token?", http.StatusUnauthorized)
+		case g.key == "" && scheme != "Bearer":
+			t.Errorf("a token without key came with the scheme %q", scheme)
+		case g.key != "" && !proofs.resource(t, w, r, &request{scheme: scheme, token: token, key: g.key, url: s.URL + "/mcp", metadata: metadata}):
 		case s.Scope != "" && bytes.Contains(body, []byte(`"tools/call"`)) && !slices.Contains(strings.Fields(g.scope), s.Scope):
 			w.Header().Set("WWW-Authenticate", metadata+fmt.Sprintf(`, error="insufficient_scope", scope=%q`, s.Scope))
 			http.Error(w, "scope?", http.StatusForbidden)

@@ -1,0 +1,229 @@
+package oauth_test
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/hermesd/hermesd/runtime/mcpclient/oauth"
+	"github.com/hermesd/hermesd/runtime/mcpclient/oauth/oauthtest"
+)
+
+const (
+	bearerGrant = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+	exchange    = "urn:ietf:params:oauth:grant-type:token-exchange"
+)
+
+// ask makes one request with the authorizer's token, and returns what went wrong.
+func (w *world) ask(a *oauth.Authorizer) error {
+	w.t.Helper()
+	resp, err := (&http.Client{Transport: a.Transport(http.DefaultTransport)}).Post(w.server.URL+"/mcp", "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
+		return &refused{oauth.Hint("notes", a, resp.StatusCode, resp.Header)}
+	}
+	return nil
+}
+
+// refused is a request that the MCP server did not take.
+type refused struct{ hint string }
+
+func (r *refused) Error() string { return "refused; " + r.hint }
+
+// fails checks that a request fails for a reason, and that the reason holds none of the secrets.
+func fails(t *testing.T, err error, want string, secrets ...string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+	for _, s := range secrets {
+		if err != nil && strings.Contains(err.Error(), s) {
+			t.Errorf("a secret is in %v", err)
+		}
+	}
+}
+
+func TestAClientThatSigns(t *testing.T) {
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for algorithm, key := range map[string]crypto.Signer{"ES256": oauthtest.NewKey(t), "RS256": rsaKey} {
+		t.Run(algorithm, func(t *testing.T) {
+			w := newWorld(t)
+			w.issuer.RegisterKey("robot", key.Public())
+			c := w.connect(w.authorizer(signing(key, algorithm)))
+			c.ready(t)
+			w.issuer.Forget(true, false)
+			if err := c.read(t); err != nil {
+				t.Errorf("after its token ended: %v", err)
+			}
+		})
+	}
+}
+
+func signing(key crypto.Signer, algorithm string) func(*oauth.Options) {
+	return func(o *oauth.Options) {
+		o.Grant, o.ClientID, o.Key = oauth.ClientCredentials, "robot", &oauth.SigningKey{Signer: key, Algorithm: algorithm, ID: "k1"}
+	}
+}
+
+func TestAClientWhoseSignatureIsNotTaken(t *testing.T) {
+	w := newWorld(t)
+	w.issuer.RegisterKey("robot", oauthtest.NewKey(t).Public())
+	fails(t, w.ask(w.authorizer(signing(oauthtest.NewKey(t), "ES256"))), "invalid_client")
+	before := w.issuer.Count("client_credentials")
+	fails(t, w.ask(w.authorizer(signing(oauthtest.NewKey(t), "ES512"))), "takes signatures by [ES256 RS256], and the key signs by ES512")
+	if w.issuer.Count("client_credentials") != before {
+		t.Error("a signature was sent that the server does not take")
+	}
+}
+
+func TestASecretThatTheServerRepeatsIsNotShown(t *testing.T) {
+	w := newWorld(t)
+	w.issuer.Register("robot", "s3cret-of-robot")
+	a := w.authorizer(func(o *oauth.Options) {
+		o.Grant, o.ClientID, o.ClientSecret = oauth.ClientCredentials, "robot", "another-secret"
+	})
+	fails(t, w.ask(a), "who is that with ***?", "another-secret")
+}
+
+func TestSecretsGoToTheWrittenIssuerOnly(t *testing.T) {
+	w := newWorld(t)
+	w.issuer.Register("robot", "s3cret")
+	set := func(issuer string) func(*oauth.Options) {
+		return func(o *oauth.Options) {
+			o.Grant, o.ClientID, o.ClientSecret, o.Issuer = oauth.ClientCredentials, "robot", "s3cret", issuer
+		}
+	}
+	fails(t, w.ask(w.authorizer(set("https://login.example.com"))), "nothing was sent there")
+	if n := w.issuer.Count("client_credentials"); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+	if err := w.ask(w.authorizer(set(w.issuer.URL + "/"))); err != nil {
+		t.Error(err)
+	}
+	fails(t, w.ask(w.authorizer(set("https://login.example.com"))), "nothing was sent there") // and what is stored is not used
+}
+
+func TestTokensOfAnotherGrantAreNotUsed(t *testing.T) {
+	w := newWorld(t)
+	w.login()
+	w.issuer.Register("robot", "s3cret")
+	a := w.authorizer(func(o *oauth.Options) {
+		o.Grant, o.ClientID, o.ClientSecret = oauth.ClientCredentials, "robot", "s3cret"
+	})
+	if err := w.ask(a); err != nil || w.issuer.Count("client_credentials") != 1 {
+		t.Errorf("got %v, %d requests", err, w.issuer.Count("client_credentials"))
+	}
+}
+
+// workload is a platform that signs tokens for its processes, and where it puts them.
+type workload struct {
+	*world
+	file string
+	put  func(audience string, life time.Duration) string
+}
+
+func newWorkload(t *testing.T) *workload {
+	w := &workload{world: newWorld(t), file: filepath.Join(t.TempDir(), "token")}
+	key := oauthtest.NewKey(t)
+	w.issuer.Trust("https://platform.example.com", key.Public())
+	w.put = func(audience string, life time.Duration) string {
+		t.Helper()
+		text := oauthtest.Sign(t, key, "JWT", jwt.MapClaims{
+			"iss": "https://platform.example.com", "sub": "hermesd", "aud": audience, "exp": time.Now().Add(life).Unix(),
+		})
+		if err := os.WriteFile(w.file, []byte(text+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	return w
+}
+
+func (w *workload) options(o *oauth.Options) {
+	o.Grant, o.Assertion = oauth.WorkloadIdentity, oauth.Assertion{File: w.file}
+}
+
+func TestAWorkloadPresentsTheTokenThatItsFileHasNow(t *testing.T) {
+	w := newWorkload(t)
+	w.put(w.issuer.URL, time.Minute)
+	c := w.connect(w.authorizer(w.options))
+	c.ready(t)
+	w.put(w.issuer.URL, time.Minute) // the issuer takes none twice
+	w.issuer.Forget(true, false)
+	if err := c.read(t); err != nil {
+		t.Errorf("after its token ended: %v", err)
+	}
+	if n := w.issuer.Count(bearerGrant); n != 2 {
+		t.Errorf("%d assertions", n)
+	}
+}
+
+func TestAssertionsThatAreNotSent(t *testing.T) {
+	for name, c := range map[string]struct {
+		put  func(*workload) string
+		set  func(*oauth.Options)
+		want string
+	}{
+		"one that has ended":                  {func(w *workload) string { return w.put(w.issuer.URL, -time.Second) }, nil, "has ended at"},
+		"one for another server":              {func(w *workload) string { return w.put("https://other.example.com", time.Minute) }, nil, "the assertion is for https://other.example.com"},
+		"one for another issuer than written": {func(w *workload) string { return w.put(w.issuer.URL, time.Minute) }, func(o *oauth.Options) { o.Issuer = "https://login.example.com" }, "nothing was sent there"},
+		"a file without one":                  {func(w *workload) string { w.put("", 0); return w.write("hunter2") }, nil, "is no JWT"},
+		"a file that is too big":              {func(w *workload) string { w.put("", 0); return w.write(strings.Repeat("hunter2.", 1<<16)) }, nil, "more than"},
+		"no file":                             {func(*workload) string { return "hunter2" }, nil, "no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorkload(t)
+			text := c.put(w)
+			a := w.authorizer(w.options, func(o *oauth.Options) {
+				if c.set != nil {
+					c.set(o)
+				}
+			})
+			fails(t, w.ask(a), c.want, text)
+			if n := w.issuer.Count(bearerGrant); n != 0 {
+				t.Errorf("%d requests", n)
+			}
+		})
+	}
+}
+
+func (w *workload) write(text string) string {
+	if err := os.WriteFile(w.file, []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return text
+}
+
+func TestAnAssertionThatIsRefusedIsNotShown(t *testing.T) {
+	w := newWorkload(t)
+	text := w.put("https://audience.example.com", time.Minute)
+	a := w.authorizer(w.options, func(o *oauth.Options) { o.Issuer = w.issuer.URL })
+	fails(t, w.ask(a), "invalid_grant", text)
+	if n := w.issuer.Count(bearerGrant); n != 1 {
+		t.Errorf("%d tries", n)
+	}
+}
+
+func TestAWorkloadsTokenForAnotherAudienceIsRefusedWithoutALoop(t *testing.T) {
+	w := newWorkload(t)
+	w.put(w.issuer.URL, time.Minute)
+	w.issuer.SetAudience("https://other.example.com/mcp")
+	fails(t, w.ask(w.authorizer(w.options)), "it does not take the token of grant workload_identity")
+	if n := w.issuer.Count(bearerGrant); n != 1 {
+		t.Errorf("%d tries", n)
+	}
+}
