@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/hermesd/hermesd/cmd/hermesd/join"
 	"github.com/hermesd/hermesd/runtime/daemon"
+	"github.com/hermesd/hermesd/runtime/frontend/admin"
 )
 
 func (c *cli) mcpCommand() *cobra.Command {
@@ -19,8 +22,8 @@ func (c *cli) mcpCommand() *cobra.Command {
 		Use:   "mcp",
 		Short: "Serve one MCP client over standard input and output",
 		Long: `Serves an MCP client that starts its servers as programs. It joins the running daemon over its
-socket; with --standalone everything runs in this process, on a state directory of its own, and
-ends with it. Nothing but the protocol reaches standard output; the log goes to standard error.`,
+socket, and joins it again when the daemon was restarted; with --standalone everything runs in this
+process, on a state directory of its own, and ends with it. Nothing but the protocol reaches standard output; the log goes to standard error.`,
 		Example: `  hermesd mcp                      # joins the daemon
   hermesd mcp --standalone -c FILE # needs no daemon`,
 		Args: cobra.NoArgs,
@@ -28,11 +31,7 @@ ends with it. Nothing but the protocol reaches standard output; the log goes to 
 			if standalone {
 				return c.standalone(cmd.Context(), agent)
 			}
-			daemon, err := c.dial(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return errors.Join(daemon.Attach(cmd.Context(), agent, client, c.in, c.out), daemon.Close())
+			return c.join(cmd.Context(), agent, client)
 		}),
 	}
 	cmd.Flags().StringVar(&agent, "agent", "", "which agent the client is (default: the local agent)")
@@ -40,6 +39,36 @@ ends with it. Nothing but the protocol reaches standard output; the log goes to 
 	cmd.Flags().BoolVar(&standalone, "standalone", false, "run everything in this process")
 	return cmd
 }
+
+// join serves the client from the running daemon, and from the next one when that has ended.
+func (c *cli) join(ctx context.Context, agent, client string) error {
+	socket, err := c.adminSocket()
+	if err != nil {
+		return err
+	}
+	return join.Run(ctx, &join.Options{
+		In: c.in, Out: c.out, Logger: slog.New(slog.NewTextHandler(c.err, nil)),
+		Dial: func(ctx context.Context) (join.Conn, error) {
+			daemon, err := dial(ctx, socket)
+			if err != nil {
+				return nil, err
+			}
+			session, err := daemon.Attach(ctx, agent, client)
+			if err != nil {
+				return nil, errors.Join(err, daemon.Close())
+			}
+			return attachment{session, daemon}, nil
+		},
+	})
+}
+
+// attachment is a session with the connection that is its own.
+type attachment struct {
+	*admin.Attachment
+	daemon *admin.Client
+}
+
+func (a attachment) Close() error { return errors.Join(a.Attachment.Close(), a.daemon.Close()) }
 
 // standaloneState is the folder below the state directory that a daemon without listeners keeps its state in, so that it
 // does not meet the running daemon's.

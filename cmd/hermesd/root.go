@@ -140,14 +140,26 @@ func (c *cli) load() (*config.Config, error) {
 
 // dial connects to the running daemon.
 func (c *cli) dial(ctx context.Context) (*admin.Client, error) {
-	socket := c.socket
-	if socket == "" {
-		cfg, err := c.load()
-		if err != nil {
-			return nil, err
-		}
-		socket = cfg.Listen.Admin
+	socket, err := c.adminSocket()
+	if err != nil {
+		return nil, err
 	}
+	return dial(ctx, socket)
+}
+
+// adminSocket is where the daemon is reached.
+func (c *cli) adminSocket() (string, error) {
+	if c.socket != "" {
+		return c.socket, nil
+	}
+	cfg, err := c.load()
+	if err != nil {
+		return "", err
+	}
+	return cfg.Listen.Admin, nil
+}
+
+func dial(ctx context.Context, socket string) (*admin.Client, error) {
 	client, err := admin.Dial(ctx, socket)
 	if err != nil {
 		return nil, &exitError{code: exitNoDaemon, err: err}

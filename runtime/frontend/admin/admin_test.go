@@ -187,13 +187,29 @@ func TestCallStreamsWhatTheToolSays(t *testing.T) {
 	}
 }
 
+// attach copies between a session and a pair of streams until one of them ends.
+func attach(c *admin.Client, agent string, in io.Reader, out io.Writer) error {
+	a, err := c.Attach(context.Background(), agent, "test")
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	go func() {
+		if _, err := io.Copy(a, in); err == nil {
+			a.CloseWrite()
+		}
+	}()
+	_, err = io.Copy(out, a)
+	return err
+}
+
 func TestAttachIsAnMCPSession(t *testing.T) {
 	c, _, _ := start(t, &admin.Options{}, providertest.New("notes", providertest.Echo("notes_read")))
 	clientIn, toClient := io.Pipe()
 	fromClient, clientOut := io.Pipe()
 	attached := make(chan error, 1)
 	go func() {
-		attached <- c.Attach(context.Background(), "desk", "test", fromClient, toClient)
+		attached <- attach(c, "desk", fromClient, toClient)
 		toClient.Close()
 	}()
 	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
@@ -219,7 +235,7 @@ func TestCloseEndsAnAttachedSession(t *testing.T) {
 	defer hold.Close()
 	out, toOut := io.Pipe()
 	attached := make(chan error, 1)
-	go func() { attached <- c.Attach(context.Background(), "", "test", in, toOut) }()
+	go func() { attached <- attach(c, "", in, toOut) }()
 	go func() {
 		_, err := hold.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"))
 		if err != nil {

@@ -62,43 +62,52 @@ func (s readableStream) RecvMsg(m any) error {
 	return fromStatus(err)
 }
 
-// Attach opens an MCP session of an agent ("" is the local one) and copies between it and a pair of streams until one of
-// them ends: what in holds goes to the daemon, what the daemon says goes to out. client is the program's name, for logs.
-func (c *Client) Attach(ctx context.Context, agent, client string, in io.Reader, out io.Writer) error {
+// Attach opens an MCP session of an agent ("" is the local one), which ends with ctx at the latest. client is the program's
+// name, for logs.
+func (c *Client) Attach(ctx context.Context, agent, client string) (*Attachment, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	stream, err := c.AdminClient.Attach(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		err = stream.Send(&adminpb.AttachFrame{Agent: agent, Client: client})
 	}
-	if err := stream.Send(&adminpb.AttachFrame{Agent: agent, Client: client}); err != nil && !errors.Is(err, io.EOF) {
-		return err
+	if err != nil && !errors.Is(err, io.EOF) { // at EOF, reading tells why
+		cancel()
+		return nil, err
 	}
-	failed := make(chan error, 1)
-	go func() { // ends with in; a program that attaches ends with its stream
-		_, err := io.Copy(frameWriter(func(p []byte) error { return stream.Send(&adminpb.AttachFrame{Data: p}) }), in)
-		if closeErr := stream.CloseSend(); err == nil {
-			err = closeErr
+	a := &Attachment{stream: stream, cancel: cancel}
+	a.frameWriter = func(p []byte) error { return stream.Send(&adminpb.AttachFrame{Data: p}) }
+	return a, nil
+}
+
+// Attachment is the stream of one MCP session. One goroutine may read and another write.
+type Attachment struct {
+	frameWriter
+	stream grpc.BidiStreamingClient[adminpb.AttachFrame, adminpb.AttachFrame]
+	cancel context.CancelFunc
+	rest   []byte // of the last frame
+}
+
+// Read implements [io.Reader]. It ends with [io.EOF] when the daemon ended the session, else with the reason.
+func (a *Attachment) Read(p []byte) (int, error) {
+	for len(a.rest) == 0 {
+		frame, err := a.stream.Recv()
+		if err != nil {
+			return 0, err
 		}
-		failed <- err
-	}()
-	for {
-		frame, err := stream.Recv()
-		switch {
-		case errors.Is(err, io.EOF):
-			select {
-			case err := <-failed: // the reason why the daemon heard no more, if there is one
-				return err
-			default:
-				return nil
-			}
-		case err != nil:
-			return err
-		}
-		if _, err := out.Write(frame.GetData()); err != nil {
-			return err
-		}
+		a.rest = frame.GetData()
 	}
+	n := copy(p, a.rest)
+	a.rest = a.rest[n:]
+	return n, nil
+}
+
+// CloseWrite says that the client has said everything. The daemon then answers what is open and ends the session.
+func (a *Attachment) CloseWrite() error { return a.stream.CloseSend() }
+
+// Close ends the session at once.
+func (a *Attachment) Close() error {
+	a.cancel()
+	return nil
 }
 
 // frameWriter writes bytes as frames.

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -47,6 +48,9 @@ func codeOf(c tool.Code) codes.Code {
 	return codes.Internal
 }
 
+// ErrBroken is a connection that ended without the daemon's doing: it stopped, or was killed.
+var ErrBroken = errors.New("the connection to the daemon broke")
+
 // fromStatus makes what the server said readable: its text, without gRPC's frame.
 func fromStatus(err error) error {
 	if err == nil {
@@ -58,7 +62,7 @@ func fromStatus(err error) error {
 	}
 	switch s.Code() {
 	case codes.Unavailable:
-		return errors.New("the connection to the daemon broke: " + s.Message())
+		return fmt.Errorf("%w: %s", ErrBroken, s.Message())
 	case codes.Canceled:
 		return context.Canceled
 	case codes.DeadlineExceeded:

@@ -107,22 +107,23 @@ func (c *streamConn) SessionID() string { return c.id }
 func (c *streamConn) read() {
 	r := bufio.NewReaderSize(c.rwc, 64<<10)
 	for {
-		text, err := readLine(r)
+		text, err := ReadLine(r)
 		select {
 		case c.lines <- line{text, err}:
 		case <-c.closed:
 			return
 		}
-		if err != nil && !errors.Is(err, errLineTooLong) {
+		if err != nil && !errors.Is(err, ErrLineTooLong) {
 			return
 		}
 	}
 }
 
-var errLineTooLong = fmt.Errorf("a message is longer than %d MiB", maxLine>>20)
+// ErrLineTooLong is a line that was passed over.
+var ErrLineTooLong = fmt.Errorf("a message is longer than %d MiB", maxLine>>20)
 
-// readLine reads one line without its end. Of a line that is too long it keeps nothing, but reads it to its end.
-func readLine(r *bufio.Reader) ([]byte, error) {
+// ReadLine reads one line without its end. Of a line that is too long it keeps nothing, but reads it to its end.
+func ReadLine(r *bufio.Reader) ([]byte, error) {
 	var text []byte
 	for tooLong := false; ; {
 		part, err := r.ReadSlice('\n')
@@ -137,7 +138,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 		case err != nil:
 			return nil, err
 		case tooLong:
-			return nil, errLineTooLong
+			return nil, ErrLineTooLong
 		}
 		return bytes.TrimRight(text, "\r\n"), nil
 	}
@@ -167,7 +168,7 @@ func (c *streamConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 
 // take puts a line's messages into the queue. What cannot be read is answered, and no error.
 func (c *streamConn) take(ctx context.Context, l line) error {
-	if errors.Is(l.err, errLineTooLong) {
+	if errors.Is(l.err, ErrLineTooLong) {
 		return c.complain(jsonrpc.CodeInvalidRequest, l.err.Error())
 	}
 	if l.err != nil {

@@ -26,7 +26,7 @@ func FuzzStream(f *testing.F) {
 		}{&out, io.NopCloser(nil)})
 		lines := bufio.NewReader(bytes.NewReader(in))
 		for {
-			text, err := readLine(lines)
+			text, err := ReadLine(lines)
 			if err != nil {
 				if !errors.Is(err, io.EOF) {
 					t.Error(err)
