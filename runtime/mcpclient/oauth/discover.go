@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -90,7 +91,11 @@ func (a *Authorizer) readResource(ctx context.Context, location string) (*oauthe
 			err = fmt.Errorf("it is of the resource %q instead of %q", m.Resource, p.resource)
 		}
 		if err != nil {
-			a.log.Debug("no protected resource metadata", "server", a.opts.Name, "address", p.address, "error", err)
+			level := slog.LevelWarn
+			if errors.Is(err, errNoDocument) {
+				level = slog.LevelDebug
+			}
+			a.log.Log(ctx, level, "no protected resource metadata", "server", a.opts.Name, "address", p.address, "error", err)
 			continue
 		}
 		if len(m.AuthorizationServers) == 0 {

@@ -274,6 +274,15 @@ func (i *Issuer) SetProofs(p *Proofs) {
 	i.proofs = p
 }
 
+// RegisterRedirect lets a known client's logins come back to an address.
+func (i *Issuer) RegisterRedirect(id, address string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	c := i.clients[id]
+	c.redirects = append(c.redirects, address)
+	i.clients[id] = c
+}
+
 // Count is how many requests of a kind came: "register", "authorize", or a grant type.
 func (i *Issuer) Count(kind string) int {
 	i.mu.Lock()
@@ -296,8 +305,8 @@ type Resource struct {
 	Scope string
 	// Bound is set before use for a server that takes tokens with a proof only.
 	Bound bool
-	// Issuer is what the metadata name as the authorization server; "" for the issuer whose tokens are taken.
-	Issuer string
+	// Issuer is what the metadata name as the authorization server, Names what they are of; "" for what is right.
+	Issuer, Names string
 }
 
 // scheme is what tokens are sent with.
@@ -318,7 +327,7 @@ func NewResource(t testing.TB, i *Issuer) *Resource {
 	s := &Resource{}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/oauth-protected-resource/mcp", func(w http.ResponseWriter, _ *http.Request) {
-		m := map[string]any{"resource": s.URL + "/mcp", "authorization_servers": []string{cmp.Or(s.Issuer, i.URL)}, "scopes_supported": []string{"notes"}}
+		m := map[string]any{"resource": cmp.Or(s.Names, s.URL+"/mcp"), "authorization_servers": []string{cmp.Or(s.Issuer, i.URL)}, "scopes_supported": []string{"notes"}}
 		if s.Bound {
 			m["dpop_bound_access_tokens_required"] = true
 		}
