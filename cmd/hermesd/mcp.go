@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/hermesd/hermesd/cmd/hermesd/join"
 	"github.com/hermesd/hermesd/runtime/daemon"
 	"github.com/hermesd/hermesd/runtime/frontend/admin"
+	"github.com/hermesd/hermesd/runtime/mcpclient"
 )
 
 func (c *cli) mcpCommand() *cobra.Command {
@@ -53,7 +55,7 @@ func (c *cli) join(ctx context.Context, agent, client string) error {
 			if err != nil {
 				return nil, err
 			}
-			session, err := daemon.Attach(ctx, agent, client)
+			session, err := daemon.Attach(ctx, agent, client, os.Getenv(mcpclient.ViaEnvironment))
 			if err != nil {
 				return nil, errors.Join(err, daemon.Close())
 			}

@@ -57,6 +57,7 @@ type Daemon struct {
 	agents    *agents
 	policy    *Policy
 	peers     *peers
+	via       *via
 	hooks     callHooks
 	approvals approvals
 	guard     callGuard
@@ -77,7 +78,7 @@ func New(opts *Options) (*Daemon, error) {
 		return nil, errors.New("daemon: a configuration is required")
 	}
 	d := &Daemon{
-		options: *opts, cfg: opts.Config, logger: opts.Logger,
+		options: *opts, cfg: opts.Config, logger: opts.Logger, via: newVia(),
 		refresh: make(chan struct{}, 1), ready: make(chan struct{}), settled: make(chan struct{}),
 	}
 	if d.logger == nil {
@@ -150,7 +151,7 @@ func (d *Daemon) open() error {
 		return err
 	}
 	d.trust = newTrust(d.cfg, d.logger)
-	if d.providers, err = newProviders(d.cfg, dirs, d.trust, d.options.Version, d.logger, d.changed); err != nil {
+	if d.providers, err = newProviders(d.cfg, dirs, d.trust, d.via, d.options.Version, d.logger, d.changed); err != nil {
 		return err
 	}
 	d.catalog = catalog.New(&catalog.Options{Logger: d.logger, OnChange: d.newGeneration})

@@ -18,7 +18,7 @@ type facts struct {
 
 func (d *Daemon) adminOptions(f *fronts) *admin.Options {
 	return &admin.Options{
-		Desk: d.desk, Catalog: d.catalog, Daemon: facts{d, f}, Streams: f.mcp, Dev: d, Logger: d.logger,
+		Desk: d.desk, Catalog: d.catalog, Daemon: facts{d, f}, Streams: f.mcp, Enter: d.via.enter, Dev: d, Logger: d.logger,
 		Allow: d.peers.allow, Approver: d.peers.approver, Approvals: approvalDesk{d.approvals.Broker}, Audit: auditDesk{d.audit},
 		Warnings: d.warnings,
 	}

@@ -58,7 +58,7 @@ func (d *Daemon) newFronts() (_ *fronts, err error) {
 			return nil, err
 		}
 		mux := http.NewServeMux()
-		mux.Handle(mcp.Path, f.mcp.Handler())
+		mux.Handle(mcp.Path, d.via.handler(f.mcp.Handler()))
 		mux.Handle("/", calls.Handler())
 		mux.Handle(approval.LinkPath, gate.Public(d.approvals.Links()))
 		f.http = frontend.NewHTTPServer(mux, &frontend.ServerOptions{MaxHeaderBytes: int(listen.MaxHeaderBytes), Logger: d.logger})

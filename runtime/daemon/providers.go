@@ -18,7 +18,7 @@ import (
 const startsPerCore = 2
 
 // newProviders makes every provider of a configuration, in its order; none is started.
-func newProviders(cfg *config.Config, dirs directories, trust *trust, version string, logger *slog.Logger, onChange func()) ([]provider.Runner, error) {
+func newProviders(cfg *config.Config, dirs directories, trust *trust, via *via, version string, logger *slog.Logger, onChange func()) ([]provider.Runner, error) {
 	starts := supervisor.NewGate(startsPerCore * goruntime.NumCPU())
 	var list []provider.Runner
 	for i := range cfg.Plugins {
@@ -55,7 +55,7 @@ func newProviders(cfg *config.Config, dirs directories, trust *trust, version st
 		if err != nil {
 			return nil, fmt.Errorf("%s: mcp_server %q: %w", block.Pos, block.Name, err)
 		}
-		o.Trust = trust.keeper(block.Name, "mcp", false)
+		o.Trust, o.Via = trust.keeper(block.Name, "mcp", false), via.String
 		o.CacheDir, o.Starts, o.Logger, o.OnChange = dirs.cache, starts, logger.With("provider", block.Name), onChange
 		p, err := mcpclient.New(o)
 		if err != nil {

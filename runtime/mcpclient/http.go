@@ -200,6 +200,7 @@ func (s *streamable) do(ctx context.Context, method string, f *frame, lastEvent 
 	if host := req.Header.Get("Host"); host != "" {
 		req.Host = host
 	}
+	s.opts.via(req.Header)
 	s.mu.Lock()
 	version, session := s.version, s.session
 	s.mu.Unlock()

@@ -127,6 +127,7 @@ func (s *sseCarrier) do(ctx context.Context, method, address string, body []byte
 	for name, value := range s.headers {
 		req.Header.Set(name, value)
 	}
+	s.opts.via(req.Header)
 	req.Header.Set("Accept", "text/event-stream")
 	if method == http.MethodPost {
 		req.Header.Set("Content-Type", "application/json")

@@ -64,6 +64,8 @@ type Options struct {
 	Trust Trust
 	// CacheDir keeps the list of tools between runs ("": it is not kept).
 	CacheDir string
+	// Via are the ids of the daemons that requests come from, as [ViaHeader] has them (nil: they are not told).
+	Via func() string
 	// Version is hermesd's own, told to the server ("": "dev").
 	Version string
 	// Starts bounds how many providers start at once (nil: unbounded).

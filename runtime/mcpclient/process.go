@@ -34,7 +34,7 @@ func (s *session) spawn() error {
 	if err := o.admit(path); err != nil {
 		return err
 	}
-	cmd := &procgroup.Command{Path: path, Args: o.Command[1:], Dir: o.Dir, Env: env, WantStdin: true, Contain: true}
+	cmd := &procgroup.Command{Path: path, Args: o.Command[1:], Dir: o.Dir, Env: append(env, o.viaEnv()...), WantStdin: true, Contain: true}
 	box := o.Sandbox
 	box.Level, box.StateDir = o.Isolation, o.StateDir
 	if err := sandbox.Confine(cmd, &box); err != nil {

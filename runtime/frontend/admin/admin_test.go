@@ -189,7 +189,7 @@ func TestCallStreamsWhatTheToolSays(t *testing.T) {
 
 // attach copies between a session and a pair of streams until one of them ends.
 func attach(c *admin.Client, agent string, in io.Reader, out io.Writer) error {
-	a, err := c.Attach(context.Background(), agent, "test")
+	a, err := c.Attach(context.Background(), agent, "test", "")
 	if err != nil {
 		return err
 	}

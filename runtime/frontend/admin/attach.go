@@ -3,12 +3,17 @@ package admin
 import (
 	"errors"
 	"io"
+	"strings"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/hermesd/hermesd/runtime/frontend/admin/adminpb"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
+
+// viaKey is the metadata that tells which daemons an MCP stream comes from.
+const viaKey = "hermesd-via"
 
 // Attach implements hermes.admin.v1.
 func (s *Server) Attach(stream grpc.BidiStreamingServer[adminpb.AttachFrame, adminpb.AttachFrame]) error {
@@ -22,6 +27,13 @@ func (s *Server) Attach(stream grpc.BidiStreamingServer[adminpb.AttachFrame, adm
 	agent, err := s.agent(first.GetAgent())
 	if err != nil {
 		return err
+	}
+	if s.options.Enter != nil {
+		leave, err := s.options.Enter(strings.Join(metadata.ValueFromIncomingContext(stream.Context(), viaKey), ","))
+		if err != nil {
+			return err
+		}
+		defer leave()
 	}
 	reader, writer := io.Pipe()
 	go func() { // ends with the stream, which ends at the latest when this method returns

@@ -7,6 +7,7 @@ import (
 	"net"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/hermesd/hermesd/runtime/frontend/admin/adminpb"
 )
@@ -63,9 +64,12 @@ func (s readableStream) RecvMsg(m any) error {
 }
 
 // Attach opens an MCP session of an agent ("" is the local one), which ends with ctx at the latest. client is the program's
-// name, for logs.
-func (c *Client) Attach(ctx context.Context, agent, client string) (*Attachment, error) {
+// name, for logs, and via the ids of the daemons that started it, "" if none did.
+func (c *Client) Attach(ctx context.Context, agent, client, via string) (*Attachment, error) {
 	ctx, cancel := context.WithCancel(ctx)
+	if via != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, viaKey, via)
+	}
 	stream, err := c.AdminClient.Attach(ctx)
 	if err == nil {
 		err = stream.Send(&adminpb.AttachFrame{Agent: agent, Client: client})

@@ -63,7 +63,10 @@ type Options struct {
 	Catalog *catalog.Catalog
 	Daemon  Daemon
 	Streams Streams // nil: Attach is refused
-	Dev     Dev     // nil: DevAttach is refused
+	// Enter hears from which daemons, by their ids separated by commas, an MCP stream comes, and when it ends. An error
+	// refuses it. nil lets every stream in.
+	Enter func(via string) (leave func(), err error)
+	Dev   Dev // nil: DevAttach is refused
 	// Allow decides about a peer beyond the socket's mode, for each request; nil allows everyone who can open the socket.
 	Allow func(Peer) error
 	// Approver decides whether a peer may answer approvals, and names it for the record. id is the approval or grant that it
