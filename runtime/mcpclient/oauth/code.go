@@ -68,6 +68,9 @@ func (a *Authorizer) register(ctx context.Context, server *metadata) (*client, e
 	if err != nil {
 		return nil, fmt.Errorf("registering at the authorization server: %s", said(err.Error(), nil)) // it repeats the answer
 	}
+	if err := short(got.ClientID, got.ClientSecret); err != nil {
+		return nil, errors.New("the registration at the authorization server is too long to be kept")
+	}
 	c := &client{id: got.ClientID, secret: got.ClientSecret, method: got.TokenEndpointAuthMethod}
 	switch {
 	case c.secret == "":
@@ -135,7 +138,7 @@ func (m *metadata) checkIssuer(iss string) error {
 	case iss == "":
 		return fmt.Errorf("the authorization server %s did not name itself with the code, as it says it does", m.Issuer)
 	case iss != m.Issuer:
-		return fmt.Errorf("the code is of the authorization server %q, and %q was asked", iss, m.Issuer)
+		return fmt.Errorf("the code is of the authorization server %q, and %q was asked", said(iss, nil), m.Issuer)
 	case !m.NamesIssuer:
 		return fmt.Errorf("the authorization server %s named itself with the code, and does not say that it does", m.Issuer)
 	}

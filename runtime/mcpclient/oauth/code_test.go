@@ -89,6 +89,7 @@ func TestARefreshProvesTheClientAsItIsConfiguredNow(t *testing.T) {
 	}
 	w.issuer.SetLife(time.Hour)
 	w.issuer.Register("desk", "new-secret")
+	w.issuer.Forget(true, false)
 	if err := w.ask(w.authorizer(client("new-secret"))); err != nil {
 		t.Error(err)
 	}

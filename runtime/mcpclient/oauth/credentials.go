@@ -95,6 +95,13 @@ func (a *Authorizer) load() (*Credentials, error) {
 			"stored_for", c.Server, "grant", c.Grant, "issuer", c.Issuer)
 		return nil, nil
 	}
+	if a.opts.Proof == ProofRequired && c.Access != "" && c.Type != boundToken {
+		a.log.Warn("the stored token is bound to no key (DPoP) and is not used", "server", a.opts.Name)
+		if c.Identity == nil {
+			return nil, nil
+		}
+		c = &Credentials{Server: c.Server, Grant: c.Grant, Identity: c.Identity}
+	}
 	a.held = c
 	return c, nil
 }

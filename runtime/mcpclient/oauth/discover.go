@@ -39,6 +39,9 @@ func (a *Authorizer) discover(ctx context.Context, status int, header http.Heade
 			t.scopes = strings.Fields(c.Params["scope"])
 		}
 	}
+	if err := short(location, strings.Join(t.scopes, " ")); err != nil {
+		return nil, fmt.Errorf("the server's challenge: %w", err)
+	}
 	t.bound = t.bound && !bearer
 	resource, err := a.readResource(ctx, location)
 	if err != nil {
@@ -86,6 +89,9 @@ func (a *Authorizer) readResource(ctx context.Context, location string) (*oauthe
 		err := secure("the address", p.address)
 		if err == nil {
 			err = a.readJSON(ctx, p.address, m)
+		}
+		if err == nil {
+			err = short(append(m.AuthorizationServers, m.Resource, strings.Join(m.ScopesSupported, " "))...)
 		}
 		if err == nil && m.Resource != p.resource { // RFC 9728 section 3.3
 			err = fmt.Errorf("it is of the resource %q instead of %q", m.Resource, p.resource)

@@ -95,7 +95,7 @@ func (a *Authorizer) accept(t *target, as *client, key *proofKey, answer *tokenA
 		c.Key, err = key.text()
 		return c, err
 	case t.bound || a.opts.Proof == ProofRequired:
-		return nil, fmt.Errorf("the authorization server %s gave a token that is bound to no key (DPoP), and only such are taken", t.server.Issuer)
+		return nil, errUnbound
 	}
 	c.proof = nil
 	return c, nil

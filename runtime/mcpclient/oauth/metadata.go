@@ -13,8 +13,12 @@ import (
 	"strings"
 )
 
-// maxMetadata bounds a metadata document, in bytes.
-const maxMetadata = 1 << 20
+const (
+	// maxMetadata bounds a metadata document, in bytes.
+	maxMetadata = 1 << 20
+	// maxName bounds each address and id that a server gives, in bytes.
+	maxName = 4096
+)
 
 // metadata are what an authorization server says about itself (RFC 8414, OpenID Connect Discovery).
 type metadata struct {
@@ -87,6 +91,9 @@ func metadataURLs(issuer string) ([]string, error) {
 
 // check holds the document against the issuer whose it should be, and its endpoints against the rules of [secure].
 func (m *metadata) check(issuer string, own bool) error {
+	if err := short(m.Issuer, m.AuthorizationEndpoint, m.TokenEndpoint, m.RegistrationEndpoint); err != nil {
+		return err
+	}
 	// RFC 8414 section 3.3: the issuer must be the one that the address was made of. MCP 2025-03-26 has no issuer to make
 	// the address of: its base is the MCP server's address without the path. There, and there alone, an issuer below that
 	// same origin is taken: whoever serves the document serves the whole origin, so nobody can pass for somebody else.
@@ -104,6 +111,16 @@ func (m *metadata) check(issuer string, own bool) error {
 	}
 	if m.TokenEndpoint == "" {
 		return errors.New("it has no token_endpoint")
+	}
+	return nil
+}
+
+// short refuses texts of a server that would fill stores and messages.
+func short(texts ...string) error {
+	for _, text := range texts {
+		if len(text) > maxName {
+			return fmt.Errorf("%q… has more than %d bytes", text[:40], maxName)
+		}
 	}
 	return nil
 }

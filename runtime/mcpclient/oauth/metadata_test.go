@@ -3,6 +3,7 @@ package oauth
 import (
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -43,6 +44,7 @@ func TestWhoseMetadataAreTaken(t *testing.T) {
 		"2025-03-26: a name that begins the same":       {"https://a.example", "https://a.example.evil.test/", "https://a.example/token", true, false},
 		"2025-03-26: a user that looks like the server": {"https://a.example", "https://a.example@evil.test/", "https://a.example/token", true, false},
 		"a token endpoint without TLS":                  {"https://a.example", "https://a.example", "http://a.example/token", false, false},
+		"a token endpoint that fills stores":            {"https://a.example", "https://a.example", "https://a.example/" + strings.Repeat("x", maxName), false, false},
 		"no token endpoint":                             {"https://a.example", "https://a.example", "", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,6 +12,9 @@ import (
 // errLogin is what only a new login mends.
 var errLogin = errors.New("the login has ended")
 
+// errUnbound is a token that anybody could use, where only others are taken.
+var errUnbound = errors.New("the authorization server gave a token that is bound to no key (DPoP), and only such are taken")
+
 // refresh gets the next token (RFC 6749 section 6), for the same resource as the last (RFC 8707), and stores it. The mutex
 // is held.
 func (a *Authorizer) refresh(ctx context.Context, c *Credentials) (*Credentials, error) {
@@ -52,7 +55,11 @@ func (a *Authorizer) ask(ctx context.Context, c *Credentials) (*Credentials, err
 	if err != nil {
 		return nil, err
 	}
-	return c.next(answer, time.Now())
+	next, err := c.next(answer, time.Now())
+	if err == nil && a.opts.Proof == ProofRequired && next.Type != boundToken {
+		return nil, errUnbound
+	}
+	return next, err
 }
 
 // next takes in a token endpoint's answer. What it leaves out stays as it was.
