@@ -2,11 +2,13 @@ package catalog
 
 import (
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/tool"
 )
 
 // Options configures a Catalog. nil is legal.
@@ -26,6 +28,7 @@ type Catalog struct {
 
 	mu        sync.Mutex // held while a snapshot is built; readers never take it
 	providers []provider.Provider
+	heard     map[provider.Provider]bool // the built-ins that told their tools, or failed to
 }
 
 // New returns a catalog without providers.
@@ -33,11 +36,11 @@ func New(opts *Options) *Catalog {
 	if opts == nil {
 		opts = &Options{}
 	}
-	c := &Catalog{logger: opts.Logger, onChange: opts.OnChange}
+	c := &Catalog{logger: opts.Logger, onChange: opts.OnChange, heard: map[provider.Provider]bool{}}
 	if c.logger == nil {
 		c.logger = slog.New(slog.DiscardHandler)
 	}
-	c.current.Store(build(nil, nil))
+	c.current.Store(build(nil, nil, false))
 	return c
 }
 
@@ -49,6 +52,7 @@ func (c *Catalog) SetProviders(list []provider.Provider) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.providers = slices.Clone(list)
+	maps.DeleteFunc(c.heard, func(p provider.Provider, _ bool) bool { return !slices.Contains(list, p) })
 	c.refresh()
 }
 
@@ -66,13 +70,14 @@ func (c *Catalog) refresh() {
 	for i, p := range c.providers {
 		parts[i] = newPart(p)
 	}
-	if slices.EqualFunc(old.parts, parts, part.identical) {
+	waiting := c.waiting(parts)
+	if old.waiting == waiting && slices.EqualFunc(old.parts, parts, part.identical) {
 		return
 	}
 	// A provider that listed its tools again holds them at new addresses. The new snapshot refers to those, so that the old
 	// ones can go; but as long as they say the same it is the same generation, and nobody needs to hear of it.
-	next := build(old, parts)
-	if slices.EqualFunc(old.parts, parts, part.equal) {
+	next := build(old, parts, waiting)
+	if old.waiting == waiting && slices.EqualFunc(old.parts, parts, part.equal) {
 		next.Generation = old.Generation
 		c.current.Store(next)
 		return
@@ -83,6 +88,24 @@ func (c *Catalog) refresh() {
 	if c.onChange != nil {
 		c.onChange(next)
 	}
+}
+
+// waiting reports whether the tools of a configured built-in are still to be heard of, so that nobody else can be given
+// a name that may be one of theirs. A built-in that failed once is not waited for again.
+func (c *Catalog) waiting(parts []part) bool {
+	waiting := false
+	for _, x := range parts {
+		if x.identity.Source != tool.SourceBuiltin || c.heard[x.provider] {
+			continue
+		}
+		switch s := x.offer.Status.State; {
+		case x.offer.Tools != nil, s == provider.Ready, s == provider.Backoff, s == provider.Quarantined, s == provider.Disabled:
+			c.heard[x.provider] = true
+		default:
+			waiting = true
+		}
+	}
+	return waiting
 }
 
 // report logs what is refused now and was not before.

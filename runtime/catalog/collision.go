@@ -57,6 +57,12 @@ func (c candidate) origin() Origin {
 	return Origin{c.part.identity.Source, c.part.identity.Name, c.definition.OwnName}
 }
 
+// contestable reports whether the name could be a built-in's: those of MCP servers have a prefix of their own, unless the
+// operator took it away.
+func (c candidate) contestable() bool {
+	return !c.builtin() && !strings.HasPrefix(c.definition.Name, mcpPrefix) && !strings.HasPrefix(c.definition.Name, connectorPrefix)
+}
+
 func (c candidate) builtin() bool { return c.part.identity.Source == tool.SourceBuiltin }
 
 // settle decides who has a name: the winner, if any, and those who are refused. Nothing is renamed and no third party
@@ -105,6 +111,9 @@ func settle(claims []candidate) (winner *candidate, refused []candidate) {
 
 // connectorPrefix begins the names of the connector gateway's tools, by which batches are routed.
 const connectorPrefix = "connectors__"
+
+// mcpPrefix begins the names of an MCP server's tools.
+const mcpPrefix = "mcp__"
 
 // unusable returns why a definition cannot stand in any catalog, or "".
 func unusable(d *tool.Definition) string {

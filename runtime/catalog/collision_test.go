@@ -81,6 +81,66 @@ func TestOneNameIsOneTool(t *testing.T) {
 	}
 }
 
+// Whatever starts first, a name of a built-in is never anybody else's for a moment, and the catalog is the same in the end.
+func TestTheOrderOfStartsMakesNoDifference(t *testing.T) {
+	digests := map[string]bool{}
+	for _, order := range [][]int{{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 3, 0, 1}, {1, 3, 2, 0}, {3, 0, 2, 1}} {
+		list := []*fake{
+			newFake(tool.SourceBuiltin, "files", "files_read", "files_list"), newFake(tool.SourceBuiltin, "web", "web_get"),
+			newFake(tool.SourcePlugin, "p", "files_read", "own"), newFake(tool.SourceMCP, "kb", "search"),
+		}
+		offers := make([]*provider.Offer, len(list))
+		var providers []provider.Provider
+		for i, f := range list {
+			offers[i] = f.Offer()
+			f.publish(func(o *provider.Offer) { o.Tools, o.Status.State = nil, provider.Starting })
+			providers = append(providers, f)
+		}
+		c := catalogOf(providers...)
+		for _, i := range order {
+			list[i].offer.Store(offers[i])
+			c.Refresh()
+			if e, ok := c.Snapshot().Find("files_read"); ok && e.Identity().Name != "files" {
+				t.Fatalf("started in the order %v, files_read is of %s", order, e.Identity().Name)
+			}
+			if i == 3 {
+				if _, ok := c.Snapshot().Find("mcp__kb__search"); !ok {
+					t.Error("a name that no built-in can have was kept back")
+				}
+			}
+		}
+		if _, ok := c.Snapshot().Find("own"); !ok {
+			t.Error("own is missing")
+		}
+		digests[c.Snapshot().Digest] = true
+	}
+	if len(digests) != 1 {
+		t.Errorf("%d different catalogs", len(digests))
+	}
+}
+
+func TestABuiltInThatFailsKeepsNobodyWaiting(t *testing.T) {
+	builtin, plugin := newFake(tool.SourceBuiltin, "files"), newFake(tool.SourcePlugin, "p", "x")
+	builtin.publish(func(o *provider.Offer) { o.Tools, o.Status.State = nil, provider.Starting })
+	c := catalogOf(builtin, plugin)
+	if _, ok := c.Snapshot().Find("x"); ok {
+		t.Error("x is there before the built-in was heard of")
+	}
+	for _, state := range []provider.State{provider.Backoff, provider.Starting, provider.Stopped} {
+		builtin.status(state, "")
+		c.Refresh()
+		if _, ok := c.Snapshot().Find("x"); !ok {
+			t.Errorf("x is kept back while the built-in is %s", state)
+		}
+	}
+	late := newFake(tool.SourceBuiltin, "web")
+	late.publish(func(o *provider.Offer) { o.Tools, o.Status.State = nil, provider.Starting })
+	c.SetProviders([]provider.Provider{builtin, plugin, late})
+	if _, ok := c.Snapshot().Find("x"); !ok {
+		t.Error("what was there was taken away for a built-in that is new")
+	}
+}
+
 func TestADisabledProviderTakesNoNameFromOthers(t *testing.T) {
 	a, b := newFake(tool.SourcePlugin, "a", "x"), newFake(tool.SourcePlugin, "b", "x")
 	a.status(provider.Disabled, "")

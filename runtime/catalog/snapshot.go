@@ -20,6 +20,7 @@ type Snapshot struct {
 	Digest string
 
 	parts      []part
+	waiting    bool     // for a built-in, see [Catalog.waiting]
 	entries    []*Entry // sorted by name
 	collisions []Collision
 	rejects    []Reject
@@ -66,9 +67,10 @@ func find(entries []*Entry, name tool.Name) (*Entry, bool) {
 	return entries[i], true
 }
 
-// build makes a snapshot of parts. What did not change since old is taken from there.
-func build(old *Snapshot, parts []part) *Snapshot {
-	s := &Snapshot{parts: parts}
+// build makes a snapshot of parts. What did not change since old is taken from there. While a built-in is waited for, other
+// providers get no new name that it could have.
+func build(old *Snapshot, parts []part, waiting bool) *Snapshot {
+	s := &Snapshot{parts: parts, waiting: waiting}
 	var claims []candidate
 	for i := range parts {
 		p := &parts[i]
@@ -80,6 +82,9 @@ func build(old *Snapshot, parts []part) *Snapshot {
 			}
 			if reason := unusable(c.definition); reason != "" {
 				s.rejects = append(s.rejects, Reject{c.definition.Name, c.origin(), reason})
+				continue
+			}
+			if waiting && c.contestable() {
 				continue
 			}
 			claims = append(claims, c)

@@ -258,7 +258,7 @@ func unheard(p provider.Runner) bool {
 	case provider.Ready, provider.Backoff, provider.Quarantined, provider.Disabled:
 		return false
 	default:
-		return len(offer.Tools) == 0
+		return offer.Tools == nil
 	}
 }
 

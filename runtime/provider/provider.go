@@ -62,7 +62,7 @@ type Identity struct {
 // Offer is what a provider has right now. It is immutable; a provider publishes a new one when something changed.
 type Offer struct {
 	// Tools are the definitions, complete with full names, in the provider's order. A provider that is down keeps
-	// offering what it last had.
+	// offering what it last had. nil: they are not known yet.
 	Tools []tool.Definition
 	// Unmet maps a tool's full name to the reason why its precondition does not hold, with what would help.
 	Unmet map[tool.Name]string
