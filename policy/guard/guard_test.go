@@ -124,8 +124,13 @@ func TestLoops(t *testing.T) {
 func call2(c *guard.Call, _ guard.Outcome) *guard.Call      { return c }
 func outcome2(_ *guard.Call, o guard.Outcome) guard.Outcome { return o }
 
+// away is every error that says that a tool could not be had.
+var away = []tool.Code{
+	tool.UnknownTool, tool.ProviderStarting, tool.ProviderDown, tool.ProviderQuarantined, tool.NotSent, tool.NotAvailable, tool.AuditUnavailable,
+}
+
 func TestAToolThatWasAwayRunsAsSoonAsItIsBack(t *testing.T) {
-	for _, code := range []tool.Code{tool.ProviderStarting, tool.ProviderDown, tool.ProviderQuarantined, tool.NotSent, tool.NotAvailable, tool.AuditUnavailable} {
+	for _, code := range away {
 		t.Run(string(code), func(t *testing.T) {
 			g := newGuard(t, guard.Defaults())
 			var got []string
@@ -138,6 +143,42 @@ func TestAToolThatWasAwayRunsAsSoonAsItIsBack(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestWhatAToolSaysThatWasAwayIsHeard(t *testing.T) {
+	invalid := guard.Outcome{Err: tool.Errorf(tool.InvalidArguments, "x")}
+	for _, code := range away {
+		t.Run(string(code), func(t *testing.T) {
+			g := newGuard(t, guard.Defaults())
+			for range 9 {
+				one(g, call(), guard.Outcome{Err: tool.Errorf(code, "x")})
+			}
+			var got []string
+			for range 5 {
+				got = append(got, one(g, call(), invalid))
+			}
+			got = append(got, one(g, call(), guard.Outcome{Err: tool.Errorf(code, "x")}))
+			if diff := cmp.Diff([]string{"ok", "note", "note", "note", "refused: loop_blocked", "refused: loop_blocked"}, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Guards fault 125368 where the tool comes and goes: faults of the arguments add up all the same.
+func TestAToolThatComesAndGoesDoesNotHideALoop(t *testing.T) {
+	g := newGuard(t, guard.Defaults())
+	var got string
+	for range 4 {
+		one(g, call(), guard.Outcome{Err: tool.Errorf(tool.ProviderDown, "x")})
+		got = one(g, call(), guard.Outcome{Err: tool.Errorf(tool.InvalidArguments, "x")})
+	}
+	if got != "note" {
+		t.Errorf("the fourth: %s", got)
+	}
+	if got := one(g, call(), guard.Outcome{}); got != "refused: loop_blocked" {
+		t.Errorf("the fifth: %s", got)
 	}
 }
 

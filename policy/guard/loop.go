@@ -54,11 +54,12 @@ type session struct {
 }
 
 type count struct {
-	failures int
-	// tried are those of the failures that speak against the call itself. Only they keep it from being tried again: a tool
-	// that could not be had runs as soon as it can be had.
+	// tried are the failures that speak against the call itself. Only they keep it from being tried again.
 	tried int
-	last  time.Time
+	// away are the latest failures that say nothing of the call, since the tool could not be had. They end a loop as long
+	// as that is so, and are forgotten as soon as the tool is there: it runs then, and what it says is heard.
+	away int
+	last time.Time
 }
 
 func (l *loops) init(sessions int, forget time.Duration) {
@@ -195,7 +196,7 @@ func ran(code tool.Code) bool {
 // away reports whether an error says that the tool could not be had, whatever the call.
 func away(code tool.Code) bool {
 	switch code {
-	case tool.NotAvailable, tool.ProviderStarting, tool.ProviderDown, tool.ProviderQuarantined, tool.NotSent, tool.AuditUnavailable:
+	case tool.UnknownTool, tool.NotAvailable, tool.ProviderStarting, tool.ProviderDown, tool.ProviderQuarantined, tool.NotSent, tool.AuditUnavailable:
 		return true
 	}
 	return false
@@ -209,7 +210,7 @@ func failures[K comparable](m map[K]*count, key K, now time.Time, forget time.Du
 	return 0
 }
 
-// fail counts one more failure and returns their number.
+// fail counts one more failure and returns the number of those of its kind.
 func fail[K comparable](m map[K]*count, key K, now time.Time, forget time.Duration, tried bool) int {
 	n := m[key]
 	if n == nil {
@@ -220,13 +221,15 @@ func fail[K comparable](m map[K]*count, key K, now time.Time, forget time.Durati
 		m[key] = n
 	}
 	if now.Sub(n.last) >= forget {
-		n.failures, n.tried = 0, 0
+		n.tried, n.away = 0, 0
 	}
-	n.failures, n.last = n.failures+1, now
+	n.last = now
 	if tried {
-		n.tried++
+		n.tried, n.away = n.tried+1, 0
+		return n.tried
 	}
-	return n.failures
+	n.away++
+	return n.away
 }
 
 func evict[K comparable](m map[K]*count) {
