@@ -24,8 +24,8 @@ type ServerOptions struct {
 	Logger *slog.Logger
 }
 
-// NewHTTPServer makes a server for front ends: with time limits for headers, bodies and idle connections, none for answers,
-// which may stream for hours, and with what [Gate] needs to tell whose program is at the other end of a connection.
+// NewHTTPServer makes a server for front ends: with time limits for headers, bodies, idle connections and each piece of an
+// answer, none for answers as a whole, which may stream for hours, and with what [Gate] needs to tell whose program is at the other end of a connection.
 func NewHTTPServer(h http.Handler, opts *ServerOptions) *http.Server {
 	if opts == nil {
 		opts = &ServerOptions{}
@@ -35,7 +35,7 @@ func NewHTTPServer(h http.Handler, opts *ServerOptions) *http.Server {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	s := &http.Server{
-		Handler:           timedBodies(h),
+		Handler:           timedWrites(timedBodies(h)),
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    opts.MaxHeaderBytes,
