@@ -154,6 +154,9 @@ func (l *line) register(c *call, r *request) (meta string, err error) {
 	if l.closed {
 		return "", &brokenError{cause: context.Cause(l.ctx)}
 	}
+	if l.retired != nil {
+		return "", &brokenError{cause: l.retired}
+	}
 	l.last++
 	c.id = l.last
 	l.calls[c.id] = c

@@ -25,6 +25,8 @@ const (
 	resumeMin, resumeMax = time.Second, 30 * time.Second
 	// maxResumes bounds resuming the stream of one call when nothing new comes.
 	maxResumes = 5
+	// methodListen opens a stream of notifications, since 2026-07-28.
+	methodListen = "subscriptions/listen"
 	// standardHeaders is the first protocol version that repeats method and name in headers and has no GET stream.
 	standardHeaders = "2026-07-28"
 )
@@ -112,24 +114,29 @@ func (s *streamable) send(ctx context.Context, f *frame) (sent bool, err error) 
 	if !f.expectsAnswer() {
 		return s.post(ctx, f)
 	}
-	ran := s.goLoop(func() {
-		if sent, err := s.post(ctx, f); err != nil {
-			s.failed(ctx, f, sent, err)
-		}
-	})
+	work := s.exchange
+	if f.method == methodListen {
+		work = s.subscribe
+	}
+	ran := s.goLoop(func() { work(ctx, f) })
 	if !ran {
 		return false, errStopped
 	}
 	return true, nil
 }
 
+// exchange makes a request and ends it one way or the other.
+func (s *streamable) exchange(ctx context.Context, f *frame) {
+	if sent, err := s.post(ctx, f); err != nil {
+		s.failed(ctx, f, sent, err)
+	}
+}
+
 // failed ends the request of a failed exchange, and asks whether the server still lives.
 func (s *streamable) failed(ctx context.Context, f *frame, sent bool, err error) {
 	if errors.Is(err, errSessionGone) {
-		if f.call != nil {
-			f.call.sent.Store(false) // refused before it ran
-		}
-		s.line.fail(err)
+		s.line.retire(err) // others may still have their answers, or the same refusal
+		s.line.lost(f, false, err)
 		return
 	}
 	s.line.lost(f, sent, err)
@@ -153,9 +160,16 @@ func (s *streamable) post(ctx context.Context, f *frame) (sent bool, err error) 
 		return wrote.Load(), err
 	}
 	defer discard(resp)
-	if err := s.check(resp, f); err != nil {
+	answered, err := s.check(resp, f)
+	if err != nil {
 		var status *statusError
 		return !errors.Is(err, errSessionGone) && !(errors.As(err, &status) && status.refused()), err
+	}
+	if answered {
+		return true, nil
+	}
+	if f.again {
+		s.line.missed()
 	}
 	if f.method == "initialize" {
 		s.mu.Lock()
@@ -233,10 +247,10 @@ func (s *streamable) do(ctx context.Context, method string, f *frame, lastEvent 
 	return s.client.Do(req)
 }
 
-// check turns an HTTP status other than success into an error, unless the body is a JSON-RPC answer to f.
-func (s *streamable) check(resp *http.Response, f *frame) error {
+// check turns an HTTP status other than success into an error, unless the body is a JSON-RPC answer to f, which it hands on.
+func (s *streamable) check(resp *http.Response, f *frame) (answered bool, err error) {
 	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
-		return nil
+		return false, nil
 	}
 	s.status.Store(int32(resp.StatusCode))
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
@@ -255,17 +269,17 @@ func (s *streamable) check(resp *http.Response, f *frame) error {
 	session := s.session
 	s.mu.Unlock()
 	if resp.StatusCode == http.StatusNotFound && session != "" {
-		return errSessionGone
+		return false, errSessionGone
 	}
 	text := strings.Join(strings.Fields(string(body)), " ")
 	if !isNull(failure) {
 		if f != nil && f.expectsAnswer() && s.line.refused(f, failure) {
-			return nil
+			return true, nil
 		}
 		_, err := reply{failure: failure}.unpack()
 		text = err.Error()
 	}
-	return newStatusError(s.opts, resp, bounded(text, 300))
+	return false, newStatusError(s.opts, resp, bounded(text, 300))
 }
 
 // body takes in an answer that is one JSON text.

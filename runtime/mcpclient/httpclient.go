@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/hermesd/hermesd/runtime/mcpclient/oauth"
@@ -44,7 +45,22 @@ func newStatusError(o *Options, resp *http.Response, text string) *statusError {
 	if e.status == http.StatusUnauthorized || e.status == http.StatusForbidden {
 		e.hint = oauth.Hint(o.Name, o.authorizer(), e.status, resp.Header)
 	}
+	if wait := retryAfter(resp.Header); wait > 0 && (e.status == http.StatusTooManyRequests || e.status == http.StatusServiceUnavailable) {
+		e.hint = fmt.Sprintf("try again in %v", wait)
+	}
 	return e
+}
+
+// retryAfter is how long a server wants to be left alone (RFC 9110, Retry-After), in whole seconds; 0 if it does not say.
+func retryAfter(h http.Header) time.Duration {
+	given := h.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(given, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(given); err == nil {
+		return time.Until(at).Round(time.Second)
+	}
+	return 0
 }
 
 // authorizer brings access tokens to requests; nil where the operator's own headers do.

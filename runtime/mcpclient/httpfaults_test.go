@@ -83,14 +83,14 @@ func beside(t *testing.T, f func()) {
 	healthy := startHTTP(t, streamableHandler(t, newSDKServer(legacyOnly), nil), func(o *mcpclient.Options) { o.Name = "healthy" })
 	healthy.ready()
 	req := healthy.request("echo", `{"a":1}`, nil)
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(context.Background())
 	var callers sync.WaitGroup
 	var calls atomic.Int64
 	for range 2 {
 		callers.Go(func() {
 			for ctx.Err() == nil {
 				begun := time.Now()
-				result, err := healthy.Invoke(t.Context(), req)
+				result, err := healthy.Invoke(context.Background(), req)
 				if d := time.Since(begun); err != nil || result.Text() != `{"a":1}` || d > most {
 					t.Errorf("a call of the healthy server took %v: %v", d, err)
 					return
@@ -99,9 +99,13 @@ func beside(t *testing.T, f func()) {
 			}
 		})
 	}
+	stop := func() {
+		cancel()
+		callers.Wait()
+	}
+	t.Cleanup(stop)
 	f()
-	cancel()
-	callers.Wait()
+	stop()
 	if s := healthy.Offer().Status; calls.Load() == 0 || s.Restarts != 0 || s.State != provider.Ready {
 		t.Errorf("%d calls of the healthy server succeeded; %+v", calls.Load(), s)
 	}

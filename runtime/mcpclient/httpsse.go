@@ -99,8 +99,12 @@ func (s *sseCarrier) read(resp *http.Response) {
 		}
 		return true
 	})
-	if err == nil {
+	var large *tooLargeError
+	switch {
+	case err == nil:
 		err = errors.New("the server ended the stream")
+	case errors.As(err, &large) && s.line.underWay() > 1:
+		err = fmt.Errorf("the stream, which all calls share, had to be given up: %v", large) // whose answer it was cannot be told
 	}
 	s.line.fail(err)
 }
@@ -112,6 +116,10 @@ func (s *sseCarrier) send(ctx context.Context, f *frame) (sent bool, err error) 
 		return wrote.Load(), err
 	}
 	defer discard(resp)
+	if resp.StatusCode == http.StatusNotFound {
+		s.line.retire(errSessionGone)
+		return false, errSessionGone
+	}
 	if resp.StatusCode < 200 || resp.StatusCode >= 300 {
 		err := newStatusError(s.opts, resp, "")
 		return !err.refused(), err

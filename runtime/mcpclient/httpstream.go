@@ -71,7 +71,7 @@ func (s *streamable) resume(ctx context.Context, last string, wait time.Duration
 	if err != nil {
 		return nil, err
 	}
-	if err := s.check(resp, nil); err != nil {
+	if _, err := s.check(resp, nil); err != nil {
 		discard(resp)
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (s *streamable) resume(ctx context.Context, last string, wait time.Duration
 // while it is closed are lost, apart from list changes: the list is read again after each break.
 func (s *streamable) listen() {
 	last, wait := "", time.Duration(0)
-	for {
+	for again := false; ; again = true {
 		resp, err := s.resume(s.ctx, last, wait)
 		var status *statusError
 		switch {
@@ -99,7 +99,7 @@ func (s *streamable) listen() {
 			if last == "" && wait == 0 { // some servers answer 404 to every GET
 				return
 			}
-			s.line.fail(err)
+			s.line.retire(err)
 			return
 		case errors.Is(err, errNoStream) || errors.As(err, &status) && status.status < 500:
 			return
@@ -107,6 +107,9 @@ func (s *streamable) listen() {
 			s.suspect(err)
 			wait = min(max(2*wait, resumeMin), resumeMax)
 			continue
+		}
+		if again {
+			s.line.missed()
 		}
 		opened := time.Now()
 		next, asked, _, err := s.events(resp, nil)
@@ -129,5 +132,44 @@ func (s *streamable) listen() {
 		default:
 			wait = min(max(2*wait, resumeMin), resumeMax)
 		}
+	}
+}
+
+// subscribe keeps the stream of a subscription open (2026-07-28): when it breaks or ends, the same request is made again, and
+// lists that may have changed meanwhile are read again. Whoever waits for the subscription's end hears of it only when the
+// server refuses.
+func (s *streamable) subscribe(ctx context.Context, f *frame) {
+	wait, idle := resumeMin/2, 0
+	for {
+		opened := time.Now()
+		sent, err := s.post(ctx, f)
+		lived := time.Since(opened)
+		if idle++; lived >= resumeMin {
+			idle = 0
+		}
+		var status *statusError
+		switch {
+		case err == nil && idle > maxResumes: // it is answered at once each time: refused, or of no use
+			return
+		case ctx.Err() != nil || s.ctx.Err() != nil || errors.Is(err, errSessionGone) || errors.As(err, &status) && status.status < 500:
+			if err != nil {
+				s.failed(ctx, f, sent, err)
+			}
+			return
+		case err != nil:
+			s.line.logger.Debug("the stream of a subscription broke", "error", err)
+			s.suspect(err)
+		}
+		if wait = min(2*wait, resumeMax); lived > resumeMax {
+			wait = resumeMin
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		case <-s.ctx.Done():
+		}
+		timer.Stop()
+		f.again = true
 	}
 }

@@ -90,7 +90,7 @@ func (p *Provider) failed(ctx context.Context, s *session, err error, silent boo
 	var broken *brokenError
 	switch {
 	case errors.As(err, &broken):
-		if !broken.sent && s.line.ctx.Err() != nil {
+		if !broken.sent && s.line.ending() {
 			p.awaitEnd(ctx, s)
 		}
 		return p.fault(broken)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,6 +22,9 @@ import (
 // firstCallID is where the numbers of our own requests start. The SDK counts its few requests from 1 on the same line; both
 // stay below 2^31, which every server can hold.
 const firstCallID = 1 << 30
+
+// retireTime bounds the wait for requests that are under way on a line that is to end.
+const retireTime = 2 * time.Second
 
 // errStopped ends a line that the daemon itself closed.
 var errStopped = errors.New("the connection was closed by hermesd")
@@ -45,6 +49,7 @@ type frame struct {
 	headers      map[string]string
 	id           jsonrpc.ID // valid for a request of the SDK
 	call         *call      // set for a request of ours
+	again        bool       // it opens a stream of notifications that had broken
 }
 
 func (f *frame) expectsAnswer() bool { return f.call != nil || f.id.IsValid() }
@@ -70,9 +75,12 @@ type line struct {
 	updated  func(uri string)       // told of changed resources; set before the handshake, nil for nobody
 	changed  func(list string)      // told of changed lists, "tools" and the like; as updated
 	garbled  atomic.Pointer[string] // the first line that was not JSON
+	strict   bool                   // a lost discovery ends the line; see [Provider.connect]
+	unasked  atomic.Bool            // that has happened
 
 	mu       sync.Mutex
 	closed   bool
+	retired  error // why no new request may begin; nil if it may
 	calls    map[int64]*call
 	last     int64
 	asked    map[string]context.CancelFunc // questions of the server, by its request id
@@ -107,6 +115,45 @@ func (l *line) fail(err error) {
 	for _, c := range calls {
 		c.finish(reply{err: &brokenError{sent: c.sent.Load(), cause: err}})
 	}
+}
+
+// retire lets no new request begin, and ends the line with a reason when those that are under way have had their answers, at
+// the latest after retireTime.
+func (l *line) retire(err error) {
+	l.mu.Lock()
+	first, idle := l.retired == nil, len(l.calls) == 0
+	if first {
+		l.retired = err
+	}
+	l.mu.Unlock()
+	switch {
+	case idle:
+		l.fail(err)
+	case first:
+		l.goWork(func() {
+			timer := time.NewTimer(retireTime)
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+				l.fail(err)
+			case <-l.done():
+			}
+		})
+	}
+}
+
+// ending reports whether no new request may begin any more.
+func (l *line) ending() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed || l.retired != nil
+}
+
+// underWay is how many requests of ours wait for their answers.
+func (l *line) underWay() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.calls)
 }
 
 // done is closed when the line has ended; err then says why.
@@ -234,6 +281,14 @@ func (l *line) negotiated(version string) {
 	}
 }
 
+// missed has all lists read again, after notifications may have been lost.
+func (l *line) missed() {
+	if l.changed != nil {
+		l.changed("tools")
+		l.changed("resources")
+	}
+}
+
 // carry sets what every request has in its _meta from now on.
 func (l *line) carry(meta *requestMeta) {
 	l.mu.Lock()
@@ -267,9 +322,16 @@ func (l *line) push(m jsonrpc.Message) {
 // take removes a call that waits for its answer; nil if there is none of that number.
 func (l *line) take(id int64) *call {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	c := l.calls[id]
 	delete(l.calls, id)
+	retired := l.retired
+	if len(l.calls) > 0 {
+		retired = nil
+	}
+	l.mu.Unlock()
+	if retired != nil {
+		l.fail(retired)
+	}
 	return c
 }
 
@@ -281,9 +343,20 @@ func (l *line) lost(f *frame, sent bool, cause error) {
 		}
 		return
 	}
+	if f.method == methodDiscover && l.strict && !answeredForGood(cause) {
+		l.unasked.Store(true)
+		l.fail(cause)
+		return
+	}
 	if f.id.IsValid() {
 		l.push(&jsonrpc.Response{ID: f.id, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: cause.Error()}})
 	}
+}
+
+// answeredForGood reports whether a failed exchange says something about what the server can do, and not about its moment.
+func answeredForGood(cause error) bool {
+	var status *statusError
+	return errors.As(cause, &status) && status.status < 500 && status.status != http.StatusTooManyRequests
 }
 
 // send gives a message to the carrier, unless the line has ended.

@@ -42,6 +42,7 @@ type Provider struct {
 	cache      *cache
 	turn       chan struct{} // one place: calls that must not run side by side
 	legacy     atomic.Bool   // the server is known to need the handshake of before 2026-07-28
+	doubted    atomic.Bool   // the newest handshake broke off the last time
 	sse        atomic.Bool   // the server is known to have only HTTP with SSE
 	silent     atomic.Int32  // calls in a row that timed out without a word from the server
 

@@ -15,6 +15,8 @@ import (
 const (
 	// relistPause is the least time between two readings of a list that keeps changing.
 	relistPause = 200 * time.Millisecond
+	// logsPatience bounds the wait for a server to take the log level, which it need not do.
+	logsPatience = time.Second
 	// lastInitialize is the newest protocol that begins with initialize.
 	lastInitialize = "2025-11-25"
 )
@@ -30,6 +32,7 @@ type session struct {
 	has     *mcp.ServerCapabilities
 	// Capacity 1 each: the list of tools changed, or those of resources and prompts.
 	changed, restocked chan struct{}
+	logs               chan struct{} // closed when the server has taken the log level or refused it; nil if it has none
 	loops              sync.WaitGroup
 	gone               chan struct{}
 }
@@ -46,6 +49,7 @@ func (p *Provider) start(ctx context.Context) (*session, error) {
 		s.Stop(ctx)
 		return nil, err
 	}
+	s.awaitLogs(ctx)
 	p.publish(tools)
 	s.line.goWork(func() { s.relist(s.changed, s.relistTools) })
 	if p.opts.Resources || p.opts.Prompts {
@@ -66,10 +70,12 @@ func (p *Provider) late(ctx context.Context, err error) error {
 }
 
 // connect makes a connection and shakes hands. A server that a request of the newest protocol kills is connected to again
-// with the older handshake, and so is one that is known to need it.
+// with the older handshake, and so is one that is known to need it. An exchange over HTTP that breaks is first taken for what
+// it mostly is, a server that is about to come or go, and fails the attempt; the next one may take the server for an older one.
 func (p *Provider) connect(ctx context.Context, legacy bool) (*session, error) {
 	s := &session{p: p, line: newLine(p.said, p.opts.ConnectTimeout/3), changed: make(chan struct{}, 1), restocked: make(chan struct{}, 1), gone: make(chan struct{})}
 	s.line.updated, s.line.changed = p.watch.tell, s.noteChange
+	s.line.strict = !p.doubted.Load() && !p.probe
 	opening := p.step("connect")
 	if p.opts.URL == "" {
 		opening = p.step("start")
@@ -84,6 +90,7 @@ func (p *Provider) connect(ctx context.Context, legacy bool) (*session, error) {
 	shaking := p.step("handshake")
 	err = s.shakeHands(ctx, legacy)
 	shaking(err)
+	p.doubted.Store(s.line.unasked.Load())
 	if err == nil {
 		p.legacy.Store(!s.modern)
 		return s, nil
@@ -189,9 +196,11 @@ func (s *session) shakeHands(ctx context.Context, legacy bool) error {
 	return nil
 }
 
-// wantLogs asks the server for log lines from info up, which calls pass on. It need not agree, so nobody waits.
+// wantLogs asks the server for log lines from info up, which calls pass on. It need not agree.
 func (s *session) wantLogs(ctx context.Context) {
+	s.logs = make(chan struct{})
 	s.line.goWork(func() {
+		defer close(s.logs)
 		_, err := s.line.roundTrip(ctx, &request{method: "logging/setLevel", params: func(b *bytes.Buffer) error {
 			b.WriteString(`"level":"info"`)
 			return nil
@@ -200,6 +209,21 @@ func (s *session) wantLogs(ctx context.Context) {
 			s.p.log.Debug("the server did not take the log level", "error", err)
 		}
 	})
+}
+
+// awaitLogs lets the server take the log level before the first call, if it does not take long over it.
+func (s *session) awaitLogs(ctx context.Context) {
+	if s.logs == nil {
+		return
+	}
+	timer := time.NewTimer(logsPatience)
+	defer timer.Stop()
+	select {
+	case <-s.logs:
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-s.line.done():
+	}
 }
 
 // noteChange has a list read again, beside the reading of what else the server sends.
