@@ -19,7 +19,8 @@ type Config struct {
 	// $STATE_DIRECTORY, $XDG_STATE_HOME/hermesd and ~/.local/state/hermesd that is known. A relative path starts at the
 	// configuration file's folder.
 	StateDir string `key:"state_dir" path:"true"`
-	// ShutdownTimeout is how long calls in flight may finish after SIGTERM.
+	// ShutdownTimeout is how long stopping may take after SIGTERM: calls in flight may finish, and providers have their
+	// stop_grace, as far as there is time left.
 	ShutdownTimeout time.Duration `key:"shutdown_timeout" default:"10s" min:"0s" max:"10m"`
 	// DefaultAction is what happens to a call that no rule matches.
 	DefaultAction string `key:"default_action" default:"allow" in:"allow|ask|deny"`

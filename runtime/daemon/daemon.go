@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -66,7 +67,8 @@ type Daemon struct {
 	desk      *frontend.Desk
 	fronts    *fronts
 
-	refresh chan struct{} // some provider's offer changed
+	stop    atomic.Pointer[stopTimes] // nil while it runs
+	refresh chan struct{}             // some provider's offer changed
 	ready   chan struct{}
 	settled chan struct{}
 	closing sync.Once
@@ -112,11 +114,10 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, d.close()) }()
 
 	// Providers outlive the front ends: calls in flight are drained before their tools go.
-	providing, stopProviders := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopProviders()
+	providing, stopProviders := context.WithCancelCause(context.WithoutCancel(ctx))
 	providers := d.runProviders(providing)
 	defer func() {
-		stopProviders()
+		stopProviders(d.stopBy())
 		err = errors.Join(err, providers.Wait())
 	}()
 
@@ -125,8 +126,9 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	close(d.ready)
 	<-ctx.Done()
 	d.logger.Info("stopping")
+	d.setStop(time.Now())
 	d.approvals.Close() // calls that wait for a human would hold the shutdown to its deadline
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.cfg.ShutdownTimeout)
+	drain, cancel := context.WithDeadline(context.WithoutCancel(ctx), d.stop.Load().calls)
 	defer cancel()
 	return errors.Join(d.fronts.close(drain), serving.Wait())
 }

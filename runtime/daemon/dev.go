@@ -75,12 +75,12 @@ func (d *Daemon) AttachDev(p *admin.DevPlugin, onChange func()) (admin.DevSessio
 	if err := d.dev.add(s); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancelCause(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- plugin.Run(ctx) }()
 	s.close = sync.OnceValue(func() error {
 		d.publish(func() { d.dev.list = slices.DeleteFunc(d.dev.list, func(x *devSession) bool { return x == s }) })
-		cancel()
+		cancel(d.stopBy())
 		return <-ended
 	})
 	d.publish(nil)

@@ -252,6 +252,7 @@ func (i *instance) Stop(ctx context.Context) {
 	if ctx.Err() != nil {
 		grace = 0
 	}
+	defer context.AfterFunc(ctx, i.runner.abort)() // the grace may be cut short
 	i.stop(i.drain(ctx, max(grace, 0)))
 }
 

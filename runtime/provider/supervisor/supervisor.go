@@ -265,7 +265,7 @@ func (s *Supervisor[I]) retire(ctx context.Context, l *life[I], fault error) {
 	s.mu.Lock()
 	s.life = nil
 	s.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.DrainTimeout)
+	ctx, cancel := s.grace(ctx)
 	defer cancel()
 	if fault != nil {
 		cancel() // nothing is to be hoped from its grace
@@ -275,6 +275,30 @@ func (s *Supervisor[I]) retire(ctx context.Context, l *life[I], fault error) {
 		s.awaitRelease(ctx, l)
 	}
 	l.instance.Stop(ctx)
+}
+
+// grace is the time that an instance has to stop: the drain time-out, and no longer than the daemon itself has, which may
+// begin to stop in the middle of it.
+func (s *Supervisor[I]) grace(ctx context.Context) (context.Context, context.CancelFunc) {
+	by := time.Now().Add(s.opts.DrainTimeout)
+	if last, ok := provider.StopTime(ctx); ok && last.Before(by) {
+		by = last
+	}
+	grace, cancel := context.WithDeadline(context.WithoutCancel(ctx), by)
+	late := context.AfterFunc(ctx, func() {
+		last, ok := provider.StopTime(ctx)
+		if !ok || !last.Before(by) {
+			return
+		}
+		timer := time.NewTimer(time.Until(last))
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel()
+		case <-grace.Done():
+		}
+	})
+	return grace, func() { late(); cancel() }
 }
 
 // awaitRelease returns when nobody uses the instance, it has ended, or ctx has.
