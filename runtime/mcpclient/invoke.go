@@ -166,7 +166,7 @@ func (p *Provider) fault(e *brokenError) *tool.Error {
 	var large *tooLargeError
 	var status *statusError
 	switch {
-	case errors.As(e.cause, &large):
+	case e.sent && errors.As(e.cause, &large):
 		return p.tooLarge(large.most)
 	case !e.sent && errors.As(e.cause, &status):
 		return tool.Errorf(tool.DownstreamFailed, "server %q did not take the call: %s; it did not run", p.opts.Name, cause)
