@@ -17,7 +17,7 @@ import (
 //	FAULT_AT    "discover", "initialize" or "list": where FAULT happens
 //	FAULT       "hang", "die", "garbage" or "silent" (the request is dropped)
 //	STARTS      a file to which each start appends a line
-//	TOOLS       the tools array to list, instead of its own
+//	TOOLS       the tools array to list, instead of its own, or @ and a file that holds it
 //	PAGES       "loop" repeats one cursor for ever, "many" never ends, "two" splits the list
 //	NO_TOOLS    any text: tools/list is an unknown method
 type faultServer struct {
@@ -27,6 +27,7 @@ type faultServer struct {
 	out     *bufio.Writer
 	renamed bool
 	opened  bool
+	deaf    bool
 	waiting map[string]chan json.RawMessage // answers to our own requests
 	late    map[string]bool                 // calls answered when they are cancelled
 }
@@ -57,6 +58,12 @@ func runFaultServer() {
 		line, err := s.in.ReadBytes('\n')
 		if err != nil {
 			return
+		}
+		s.mu.Lock()
+		deaf := s.deaf
+		s.mu.Unlock()
+		if deaf {
+			select {}
 		}
 		var m rpc
 		if json.Unmarshal(line, &m) != nil {
@@ -150,9 +157,16 @@ func (s *faultServer) list(m *rpc) {
 		return
 	}
 	tools := os.Getenv("TOOLS")
+	if file, ok := strings.CutPrefix(tools, "@"); ok {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			panic(err)
+		}
+		tools = string(text)
+	}
 	if tools == "" {
 		var all []string
-		for _, name := range strings.Fields("echo hang die late garbage flood big huge toolerror rpcerror raw ask sample progress block stop page complete") {
+		for _, name := range strings.Fields("echo hang die late garbage flood pester pesterdeaf big huge toolerror rpcerror raw ask sample progress block stop page complete") {
 			all = append(all, fmt.Sprintf(`{"name":%q,"inputSchema":{"type":"object"}}`, name))
 		}
 		s.mu.Lock()
@@ -220,6 +234,17 @@ func (s *faultServer) call(m *rpc) {
 			s.write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"line %d"}}`, i)
 			s.write("garbage %d", i)
 			fmt.Fprintln(os.Stderr, "flood", i)
+		}
+		s.text(m.ID, "done")
+	case "pester", "pesterdeaf": // with requests, the latter without reading an answer
+		s.mu.Lock()
+		s.deaf = p.Name == "pesterdeaf"
+		s.mu.Unlock()
+		for i := range 50_000 {
+			s.write(`{"jsonrpc":"2.0","id":"p%d","method":"ping"}`, i)
+			s.write(`{"jsonrpc":"2.0","id":"q%d","method":"elicitation/create","params":{"message":"?"}}`, i)
+			s.write(`{"jsonrpc":"2.0","id":"n%d","method":"novelty"}`, i)
+			s.write(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 		}
 		s.text(m.ID, "done")
 	case "big":
