@@ -38,6 +38,10 @@ func runTests(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	bin = dir
+	if err := os.Mkdir(filepath.Join(dir, "t"), 0o700); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	for target, packages := range map[string][]string{"": {"./cmd/hermesd"}, "plugins": {"./plugins/...", "./examples/plugins/..."}} {
 		out := filepath.Join(dir, target) + string(filepath.Separator)
 		cmd := exec.Command("go", append([]string{"build", "-o", out}, packages...)...)
@@ -148,7 +152,8 @@ func launchConfig(t *testing.T, dir, config string, env ...string) *running {
 	out := &output{changed: make(chan struct{})}
 	cmd := exec.Command(filepath.Join(bin, "hermesd"), "serve", "-c", config)
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.Env = append(os.Environ(), env...)
+	// A killed daemon leaves its sockets' folder in the temporary one, which goes with the package's binaries.
+	cmd.Env = append(append(os.Environ(), "TMPDIR="+filepath.Join(bin, "t")), env...)
 	cmd.WaitDelay = time.Second
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -143,6 +144,9 @@ func (d *Daemon) open() error {
 	if d.store, err = store.Open(dirs.state, &store.Options{Logger: d.logger}); err != nil {
 		return err
 	}
+	if err := d.dirs.renew(); err != nil {
+		return err
+	}
 	if err := d.openAudit(); err != nil {
 		return err
 	}
@@ -274,8 +278,8 @@ func (d *Daemon) close() (err error) {
 		if d.audit != nil {
 			err = errors.Join(err, d.audit.Close())
 		}
-		if d.store != nil {
-			err = errors.Join(err, d.store.Close())
+		if d.store != nil { // whose lock says that the runtime directory is this daemon's
+			err = errors.Join(err, os.RemoveAll(d.dirs.runtime), d.store.Close())
 		}
 	})
 	return err

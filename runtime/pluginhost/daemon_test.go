@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,15 +16,15 @@ import (
 	"github.com/hermesd/hermesd/runtime/provider"
 )
 
-// daemonEnv makes this test binary play a daemon: its value is the binary, the isolation, the state folder and the modes
-// of a plugin, separated by spaces.
+// daemonEnv makes this test binary play a daemon: its value is the binary, the isolation, a folder and the modes
+// of a plugin, separated by spaces. The folder holds its socket, too: a killed daemon removes nothing.
 const daemonEnv = "PLUGINHOST_TEST_DAEMON"
 
 func playDaemon() {
 	words := strings.Fields(os.Getenv(daemonEnv))
 	changed := make(chan struct{}, 1)
 	p, err := pluginhost.New(&pluginhost.Options{
-		Name: "mis", Path: words[0], Isolation: words[1], StateDir: words[2], Args: words[3:], Env: map[string]string{markEnv: words[2]},
+		Name: "mis", Path: words[0], Isolation: words[1], StateDir: filepath.Join(words[2], "s"), RuntimeDir: words[2], Args: words[3:], Env: map[string]string{markEnv: words[2]},
 		OnChange: func() {
 			select {
 			case changed <- struct{}{}:
@@ -63,7 +64,15 @@ func TestNothingOutlivesAKilledDaemon(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			mark := t.TempDir()
+			mark, err := os.MkdirTemp("", "host") // a socket's path must be short
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := os.RemoveAll(mark); err != nil { // a killed daemon's socket folder stays
+					t.Error(err)
+				}
+			})
 			daemon := exec.Command(os.Args[0])
 			daemon.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %s mark-%s %s", daemonEnv, testbin.Build(t, misbehave), tt.isolation, mark, mark, tt.modes))
 			out, err := daemon.StdoutPipe()

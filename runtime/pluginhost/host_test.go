@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -74,13 +75,34 @@ type host struct {
 	stop    func()
 }
 
+// socketFolder is where plugins' sockets are, with a path that is short enough. Nothing may be left in it when the test ends.
+func socketFolder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "host")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		left, err := os.ReadDir(dir)
+		for _, e := range left {
+			if err == nil && strings.HasPrefix(e.Name(), "plugin-dir") {
+				t.Errorf("the socket folder %s was left behind", e.Name())
+			}
+		}
+		if err := errors.Join(err, os.RemoveAll(dir)); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
 // options are for a plugin that misbehaves in the given modes.
 func options(t *testing.T, modes ...string) *pluginhost.Options {
 	t.Helper()
 	dir, off := t.TempDir(), false
 	return &pluginhost.Options{
 		MTLS: &off, // half of what a start costs, and nothing to most tests
-		Name: "mis", Path: testbin.Build(t, misbehave), Args: modes, StateDir: dir + "/state", CacheDir: dir + "/cache",
+		Name: "mis", Path: testbin.Build(t, misbehave), Args: modes, StateDir: dir + "/state", RuntimeDir: socketFolder(t), CacheDir: dir + "/cache",
 		StartTimeout: 10 * time.Second, StopGrace: 500 * time.Millisecond, Env: map[string]string{markEnv: dir + "/mark"},
 	}
 }

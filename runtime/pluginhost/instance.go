@@ -132,7 +132,8 @@ func (p *Provider) clientConfig(r *runner) *plugin.ClientConfig {
 		},
 		Plugins:          plugin.PluginSet{pb.PluginName: connector{}},
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
-		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, _ string) (gorunner.Runner, error) {
+		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, sockets string) (gorunner.Runner, error) {
+			r.sockets = sockets
 			r.command.Env = append(r.command.Env, cmd.Env...)
 			r.command.Env = append(r.command.Env, pb.MaxMessageEnv+"="+strconv.Itoa(o.MaxMessageBytes))
 			return r, o.confine(r.command)
@@ -276,6 +277,9 @@ func (i *instance) stop(grace time.Duration) {
 	i.cancel()
 	i.runner.stop(grace)
 	i.client.Kill()
+	if err := os.RemoveAll(i.runner.sockets); err != nil { // the library leaves it where no process ever ran
+		i.log.Logger().Warn("plugin's socket folder was not removed", "error", err)
+	}
 	i.owned.Wait()
 	i.log.Flush()
 }

@@ -25,6 +25,7 @@ const stderrTail = 8
 type runner struct {
 	command *procgroup.Command
 	lines   func(stream string, line []byte) // gets what the process prints
+	sockets string                           // the folder of its socket; "" before the library has made it
 
 	process *procgroup.Process
 	hello   *io.PipeReader // the handshake line, then nothing until the process has ended

@@ -31,11 +31,20 @@ func TestAFailedStartGivesItsReason(t *testing.T) {
 	slow := func(modes ...string) func(*testing.T, *pluginhost.Options) {
 		return func(_ *testing.T, o *pluginhost.Options) { o.Args, o.StartTimeout = modes, (1+slowness)*time.Second }
 	}
+	spoiled := func(t *testing.T, o *pluginhost.Options) { // a file where its temporary folder belongs
+		if err := os.MkdirAll(o.StateDir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(o.StateDir, "tmp"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	tests := map[string]struct {
 		edit      func(*testing.T, *pluginhost.Options)
 		want      []string
 		permanent bool
 	}{
+		"a state folder that is not":  {edit: spoiled, want: []string{"tmp: not a directory"}},
 		"a missing file":              {edit: path("/no/such/plugin"), want: []string{"/no/such/plugin: there is no such file"}},
 		"a program that PATH lacks":   {edit: path("no-such-plugin"), want: []string{"there is no such file"}},
 		"a folder":                    {edit: path("/tmp"), want: []string{"is a folder, no program"}},
