@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/hermesd/hermesd/internal/rawjson"
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -25,7 +26,7 @@ type asker func(ctx context.Context, host *provider.Host, params json.RawMessage
 
 // answer puts a question of the server to the caller of the call that it belongs to, and sends the answer back.
 func (l *line) answer(id, params json.RawMessage, origin *call, ask asker) {
-	if isNull(id) {
+	if rawjson.IsNull(id) {
 		return // a notification by this name means nothing
 	}
 	c, err := l.belongsTo(origin)
@@ -92,7 +93,7 @@ func (l *line) request(method string, id json.RawMessage) {
 // withdrawn cancels a question that the server no longer wants answered.
 func (l *line) withdrawn(params json.RawMessage) {
 	var id json.RawMessage
-	members(params, func(key string, value json.RawMessage) {
+	rawjson.Members(params, func(key string, value json.RawMessage) {
 		if key == "requestId" {
 			id = value
 		}

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"unicode/utf8"
+
+	"github.com/hermesd/hermesd/internal/rawjson"
 )
 
 // cacheFormat is the version of the file's layout.
@@ -84,18 +86,18 @@ func readCache(data []byte) (*cacheFile, error) {
 	format := ""
 	kept := &cacheFile{Format: cacheFormat, Tools: []json.RawMessage{}}
 	listed := false
-	members(data, func(key string, value json.RawMessage) {
+	rawjson.Members(data, func(key string, value json.RawMessage) {
 		switch key {
 		case "format":
 			format = string(value)
 		case "tools":
-			listed = elements(value, func(one json.RawMessage) { kept.Tools = append(kept.Tools, one) })
+			listed = rawjson.Elements(value, func(one json.RawMessage) { kept.Tools = append(kept.Tools, one) })
 		case "resources":
-			elements(value, func(one json.RawMessage) { kept.Resources = append(kept.Resources, one) })
+			rawjson.Elements(value, func(one json.RawMessage) { kept.Resources = append(kept.Resources, one) })
 		case "templates":
-			elements(value, func(one json.RawMessage) { kept.Templates = append(kept.Templates, one) })
+			rawjson.Elements(value, func(one json.RawMessage) { kept.Templates = append(kept.Templates, one) })
 		case "prompts":
-			elements(value, func(one json.RawMessage) { kept.Prompts = append(kept.Prompts, one) })
+			rawjson.Elements(value, func(one json.RawMessage) { kept.Prompts = append(kept.Prompts, one) })
 		}
 	})
 	switch {

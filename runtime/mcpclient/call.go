@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hermesd/hermesd/internal/rawjson"
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -128,15 +129,15 @@ func (a reply) unpack() (json.RawMessage, error) {
 	switch {
 	case a.err != nil:
 		return nil, a.err
-	case !isNull(a.failure):
+	case !rawjson.IsNull(a.failure):
 		e := &rpcError{}
-		members(a.failure, func(key string, value json.RawMessage) {
+		rawjson.Members(a.failure, func(key string, value json.RawMessage) {
 			switch key {
 			case "code":
 				// A code that is no integer stays 0: the message is what counts.
 				e.code, _ = strconv.ParseInt(string(value), 10, 64)
 			case "message":
-				e.message = decodeString(value)
+				e.message, _ = rawjson.String(value)
 			case "data":
 				e.data = value
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hermesd/hermesd/internal/rawjson"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -53,11 +54,11 @@ func (l *line) Write(ctx context.Context, m jsonrpc.Message) error {
 
 // metaVersion reads the protocol version that requests of 2026-07-28 carry in their _meta; "" if there is none.
 func metaVersion(params json.RawMessage) (version string) {
-	members(params, func(key string, value json.RawMessage) {
+	rawjson.Members(params, func(key string, value json.RawMessage) {
 		if key == "_meta" {
-			members(value, func(key string, value json.RawMessage) {
+			rawjson.Members(value, func(key string, value json.RawMessage) {
 				if key == mcp.MetaKeyProtocolVersion {
-					version = decodeString(value)
+					version, _ = rawjson.String(value)
 				}
 			})
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/hermesd/hermesd/internal/rawjson"
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
@@ -126,7 +127,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 func (o *outcome) readQuestion(raw json.RawMessage) (bool, error) {
 	var inputs json.RawMessage
 	needsInput := false
-	members(raw, func(key string, value json.RawMessage) {
+	rawjson.Members(raw, func(key string, value json.RawMessage) {
 		switch key {
 		case "resultType":
 			needsInput = string(value) == `"input_required"`
@@ -144,7 +145,7 @@ func (o *outcome) readQuestion(raw json.RawMessage) (bool, error) {
 
 func (o *outcome) readInputs(inputs json.RawMessage) error {
 	o.inputs = map[string]provider.Input{}
-	if isNull(inputs) {
+	if rawjson.IsNull(inputs) {
 		return nil
 	}
 	if err := json.Unmarshal(inputs, &o.inputs); err != nil {

@@ -7,50 +7,10 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hermesd/hermesd/runtime/mcpclient"
 )
-
-func FuzzMembers(f *testing.F) {
-	for _, seed := range []string{`{}`, `[]`, `{"a":1,"b":[{"c":"}"}]}`, `{ "a\u0041" : "\\\"" , "b" : null }`, `{"a":{"b":[1,2,{"c":[]}]}}`, `{"a"`, `{"a":`, `[1,"]",{}]`, `"x"`, `{"a":1}garbage`} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		got := map[string]string{}
-		object := mcpclient.Members(raw, func(key string, value json.RawMessage) { got[key] = string(value) })
-		var list []string
-		array := mcpclient.Elements(raw, func(value json.RawMessage) { list = append(list, string(value)) })
-		if !json.Valid(raw) || !utf8.Valid(raw) {
-			return // no promise but to come back
-		}
-		var want map[string]json.RawMessage
-		if isObject := json.Unmarshal(raw, &want) == nil && want != nil; isObject != object {
-			t.Fatalf("object: %v, want %v", object, isObject)
-		}
-		if len(want) != len(got) {
-			t.Fatalf("%d members, want %d", len(got), len(want))
-		}
-		for key, value := range want {
-			if got[key] != string(value) {
-				t.Errorf("%q is %s, want %s", key, got[key], value)
-			}
-		}
-		var wantList []json.RawMessage
-		if isArray := json.Unmarshal(raw, &wantList) == nil && wantList != nil; isArray != array {
-			t.Fatalf("array: %v, want %v", array, isArray)
-		}
-		if len(list) != len(wantList) {
-			t.Fatalf("%d elements, want %d", len(list), len(wantList))
-		}
-		for i, value := range wantList {
-			if list[i] != string(value) {
-				t.Errorf("element %d is %s, want %s", i, list[i], value)
-			}
-		}
-	})
-}
 
 func FuzzReceive(f *testing.F) {
 	for _, seed := range []string{

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/hermesd/hermesd/internal/rawjson"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
@@ -136,13 +137,13 @@ func (p *Provider) definition(raw json.RawMessage) (*tool.Definition, error) {
 		return s
 	}
 	var annotations, execution json.RawMessage
-	if !members(raw, func(key string, value json.RawMessage) {
-		if isNull(value) {
+	if !rawjson.Members(raw, func(key string, value json.RawMessage) {
+		if rawjson.IsNull(value) {
 			return
 		}
 		switch key {
 		case "name":
-			d.OwnName = decodeString(value)
+			d.OwnName, _ = rawjson.String(value)
 		case "title":
 			d.Title = text(key, value)
 		case "description":
@@ -177,7 +178,7 @@ func (p *Provider) definition(raw json.RawMessage) (*tool.Definition, error) {
 	if annotations != nil {
 		faults = append(faults, annotate(d, annotations))
 	}
-	if !isNull(d.Icons) && d.Icons[0] != '[' {
+	if !rawjson.IsNull(d.Icons) && d.Icons[0] != '[' {
 		faults = append(faults, errors.New("icons is not an array"))
 		d.Icons = nil
 	}
@@ -190,7 +191,7 @@ func (p *Provider) definition(raw json.RawMessage) (*tool.Definition, error) {
 // objectSchema checks that a schema describes an object. Whether it compiles is for whoever validates with it.
 func objectSchema(key string, schema json.RawMessage) error {
 	var kind json.RawMessage
-	if !members(schema, func(k string, value json.RawMessage) {
+	if !rawjson.Members(schema, func(k string, value json.RawMessage) {
 		if k == "type" {
 			kind = value
 		}
@@ -245,7 +246,7 @@ func runnable(execution json.RawMessage) error {
 func withoutReserved(meta json.RawMessage) json.RawMessage {
 	reserved, kept := false, 0
 	isReserved := func(key string) bool { return strings.HasPrefix(key, reservedMeta) || key == "progressToken" }
-	members(meta, func(key string, _ json.RawMessage) {
+	rawjson.Members(meta, func(key string, _ json.RawMessage) {
 		if isReserved(key) {
 			reserved = true
 		} else {
@@ -260,7 +261,7 @@ func withoutReserved(meta json.RawMessage) json.RawMessage {
 	}
 	var b bytes.Buffer
 	b.WriteByte('{')
-	members(meta, func(key string, value json.RawMessage) {
+	rawjson.Members(meta, func(key string, value json.RawMessage) {
 		if isReserved(key) {
 			return
 		}

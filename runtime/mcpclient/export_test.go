@@ -11,8 +11,6 @@ import (
 
 // For tests outside the package.
 var (
-	Members    = members
-	Elements   = elements
 	ReadCache  = readCache
 	ReadResult = func(raw []byte) error { _, err := readResult(raw); return err }
 	ReadLine   = readLine

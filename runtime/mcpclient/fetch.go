@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/hermesd/hermesd/internal/rawjson"
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
@@ -51,7 +52,7 @@ func (p *Provider) fetch(ctx context.Context, req *provider.Fetch, talk *convers
 
 // writeMembers writes the members of an object, without braces.
 func writeMembers(b *bytes.Buffer, object json.RawMessage) error {
-	if isNull(object) {
+	if rawjson.IsNull(object) {
 		return nil
 	}
 	before := b.Len()
@@ -77,7 +78,7 @@ func readFetched(raw json.RawMessage, space string) (*outcome, error) {
 	}
 	var b bytes.Buffer
 	b.WriteByte('{')
-	if !members(raw, func(key string, value json.RawMessage) {
+	if !rawjson.Members(raw, func(key string, value json.RawMessage) {
 		switch key {
 		case "resultType", "ttlMs", "cacheScope":
 			return
@@ -108,14 +109,14 @@ func readFetched(raw json.RawMessage, space string) (*outcome, error) {
 func inNamespace(contents json.RawMessage, space string) json.RawMessage {
 	var b bytes.Buffer
 	b.WriteByte('[')
-	if !elements(contents, func(one json.RawMessage) {
+	if !rawjson.Elements(contents, func(one json.RawMessage) {
 		if b.Len() > 1 {
 			b.WriteByte(',')
 		}
 		own := ""
-		members(one, func(key string, value json.RawMessage) {
+		rawjson.Members(one, func(key string, value json.RawMessage) {
 			if key == "uri" {
-				own = decodeString(value)
+				own, _ = rawjson.String(value)
 			}
 		})
 		b.Write(withMember(one, "uri", space+own))

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/hermesd/hermesd/internal/rawjson"
 )
 
 const (
@@ -259,7 +261,7 @@ func (s *streamable) check(resp *http.Response, f *frame) (answered bool, err er
 	}
 	var failure json.RawMessage
 	if json.Valid(body) {
-		members(body, func(key string, value json.RawMessage) {
+		rawjson.Members(body, func(key string, value json.RawMessage) {
 			if key == "error" {
 				failure = value
 			}
@@ -272,7 +274,7 @@ func (s *streamable) check(resp *http.Response, f *frame) (answered bool, err er
 		return false, errSessionGone
 	}
 	text := strings.Join(strings.Fields(string(body)), " ")
-	if !isNull(failure) {
+	if !rawjson.IsNull(failure) {
 		if f != nil && f.expectsAnswer() && s.line.refused(f, failure) {
 			return true, nil
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/hermesd/hermesd/internal/rawjson"
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -147,14 +148,14 @@ func (p *Provider) refusal(e *rpcError) *tool.Error {
 	err := tool.Errorf(code, "server %q refused the call: %s", p.opts.Name, bounded(text, maxAgentText))
 	if e.code == mcp.CodeMissingRequiredClientCapabilities {
 		err.Code = tool.Unsupported
-		members(e.data, func(key string, value json.RawMessage) {
+		rawjson.Members(e.data, func(key string, value json.RawMessage) {
 			if key == "requiredCapabilities" && len(value) <= maxAgentText {
 				err = err.With("required_capabilities", value)
 			}
 		})
 	}
 	detail := fmt.Sprintf("JSON-RPC error %d: %s", e.code, text)
-	if !isNull(e.data) {
+	if !rawjson.IsNull(e.data) {
 		detail += "; data: " + string(e.data)
 	}
 	return err.WithDetail("%s", bounded(detail, maxOperatorText))
@@ -205,7 +206,7 @@ func writeCall(b *bytes.Buffer, req *provider.Request) error {
 	b.WriteString(`"name":`)
 	writeString(b, req.Definition.OwnName)
 	b.WriteString(`,"arguments":`)
-	if isNull(req.Call.Arguments) {
+	if rawjson.IsNull(req.Call.Arguments) {
 		b.WriteString("{}")
 	} else if err := json.Compact(b, req.Call.Arguments); err != nil {
 		return tool.Errorf(tool.InvalidArguments, "the arguments are not JSON: %w", err)

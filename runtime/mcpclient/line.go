@@ -16,6 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"github.com/hermesd/hermesd/internal/rawjson"
 	"github.com/hermesd/hermesd/runtime/provider/providerlog"
 )
 
@@ -191,7 +192,7 @@ func (l *line) receive(data []byte, origin *call) (answer bool) {
 		return false
 	}
 	l.heard.Add(1)
-	if elements(data, func(one json.RawMessage) { answer = l.route(one, origin) || answer }) {
+	if rawjson.Elements(data, func(one json.RawMessage) { answer = l.route(one, origin) || answer }) {
 		return answer
 	}
 	return l.route(data, origin)
@@ -199,7 +200,7 @@ func (l *line) receive(data []byte, origin *call) (answer bool) {
 
 func (l *line) route(data []byte, origin *call) (answer bool) {
 	var id, method, params, result, failure json.RawMessage
-	if !members(data, func(key string, value json.RawMessage) {
+	if !rawjson.Members(data, func(key string, value json.RawMessage) {
 		switch key {
 		case "id":
 			id = value
@@ -227,7 +228,7 @@ func (l *line) route(data []byte, origin *call) (answer bool) {
 		l.toSDK(data)
 		return origin == nil
 	}
-	switch name := unquote(method); name {
+	switch name, _ := rawjson.String(method); name {
 	case "notifications/progress":
 		l.progress(params)
 	case "notifications/message":
@@ -249,7 +250,7 @@ func (l *line) route(data []byte, origin *call) (answer bool) {
 	case "sampling/createMessage":
 		l.answer(id, params, origin, sample)
 	default: // the SDK would queue without a bound whatever a server thinks of
-		if !isNull(id) {
+		if !rawjson.IsNull(id) {
 			l.request(name, id)
 		}
 	}
@@ -261,9 +262,10 @@ func (l *line) sniffHandshake(result json.RawMessage) {
 	if l.protocol() != "" {
 		return
 	}
-	members(result, func(key string, value json.RawMessage) {
+	rawjson.Members(result, func(key string, value json.RawMessage) {
 		if key == "protocolVersion" {
-			l.negotiated(decodeString(value))
+			version, _ := rawjson.String(value)
+			l.negotiated(version)
 		}
 	})
 }

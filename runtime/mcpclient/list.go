@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/hermesd/hermesd/internal/rawjson"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
@@ -48,12 +49,12 @@ func (s *session) list(ctx context.Context, method, key string) ([]json.RawMessa
 		}
 		listed := false
 		cursor = nil
-		members(page, func(k string, value json.RawMessage) {
+		rawjson.Members(page, func(k string, value json.RawMessage) {
 			switch k {
 			case key:
-				listed = elements(value, func(one json.RawMessage) { items = append(items, one) })
+				listed = rawjson.Elements(value, func(one json.RawMessage) { items = append(items, one) })
 			case "nextCursor":
-				if !isNull(value) && string(value) != `""` {
+				if !rawjson.IsNull(value) && string(value) != `""` {
 					cursor = value
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/hermesd/hermesd/internal/rawjson"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
@@ -12,7 +13,7 @@ import (
 func (l *line) progress(params json.RawMessage) {
 	var token json.RawMessage
 	var p tool.Progress
-	members(params, func(key string, value json.RawMessage) {
+	rawjson.Members(params, func(key string, value json.RawMessage) {
 		switch key {
 		case "progressToken":
 			token = value
@@ -21,7 +22,7 @@ func (l *line) progress(params json.RawMessage) {
 		case "total":
 			p.Total = number(value)
 		case "message":
-			p.Note = decodeString(value)
+			p.Note, _ = rawjson.String(value)
 		}
 	})
 	id, err := strconv.ParseInt(string(token), 10, 64)
@@ -47,12 +48,12 @@ func number(raw json.RawMessage) float64 {
 // logMessage passes a log line to the call that it belongs to, else to the daemon's own log.
 func (l *line) logMessage(params json.RawMessage, origin *call) {
 	var r tool.LogRecord
-	members(params, func(key string, value json.RawMessage) {
+	rawjson.Members(params, func(key string, value json.RawMessage) {
 		switch key {
 		case "level":
-			r.Level = decodeString(value)
+			r.Level, _ = rawjson.String(value)
 		case "logger":
-			r.Logger = decodeString(value)
+			r.Logger, _ = rawjson.String(value)
 		case "data":
 			r.Data = value
 		}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/hermesd/hermesd/internal/rawjson"
 )
 
 // Since protocol 2026-07-28 a tool's schema may ask, by x-mcp-header, for an argument to be repeated in an HTTP header so
@@ -49,7 +51,7 @@ func paramHeaders(schema json.RawMessage) ([]paramHeader, error) {
 			}
 			here := append(path[:len(path):len(path)], name)
 			if p.Header != nil {
-				header := decodeString(p.Header)
+				header, _ := rawjson.String(p.Header)
 				key := strings.ToLower(header)
 				switch {
 				case p.Type != "string" && p.Type != "integer" && p.Type != "boolean":
@@ -95,7 +97,7 @@ func headersFor(wanted []paramHeader, args json.RawMessage) map[string]string {
 func lookup(args json.RawMessage, path []string) json.RawMessage {
 	for _, part := range path {
 		var next json.RawMessage
-		members(args, func(key string, value json.RawMessage) {
+		rawjson.Members(args, func(key string, value json.RawMessage) {
 			if key == part {
 				next = value
 			}
@@ -107,7 +109,7 @@ func lookup(args json.RawMessage, path []string) json.RawMessage {
 
 // headerText writes a plain value as a header, in base64 where a header could not hold it as it is.
 func headerText(raw json.RawMessage) (string, bool) {
-	if isNull(raw) {
+	if rawjson.IsNull(raw) {
 		return "", false
 	}
 	var v any

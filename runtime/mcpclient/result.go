@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/hermesd/hermesd/internal/rawjson"
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
@@ -22,12 +23,12 @@ func readResult(raw json.RawMessage) (*outcome, error) {
 	o := &outcome{}
 	var content, isError, inputs json.RawMessage
 	needsInput := false
-	if !members(raw, func(key string, value json.RawMessage) {
+	if !rawjson.Members(raw, func(key string, value json.RawMessage) {
 		switch key {
 		case "content":
 			content = value
 		case "structuredContent":
-			if !isNull(value) {
+			if !rawjson.IsNull(value) {
 				o.result.Structured = value
 			}
 		case "isError":
@@ -51,7 +52,7 @@ func readResult(raw json.RawMessage) (*outcome, error) {
 		return nil, errors.New("isError of the result is not a boolean")
 	}
 	o.result.IsError = string(isError) == "true"
-	if isNull(content) {
+	if rawjson.IsNull(content) {
 		if o.result.Structured == nil {
 			return nil, errors.New("the result has neither content nor structuredContent")
 		}
@@ -59,7 +60,7 @@ func readResult(raw json.RawMessage) (*outcome, error) {
 		return o, nil
 	}
 	objects := true
-	isArray := elements(content, func(block json.RawMessage) {
+	isArray := rawjson.Elements(content, func(block json.RawMessage) {
 		objects = objects && block[0] == '{'
 		o.result.Content = append(o.result.Content, tool.Content(block))
 	})

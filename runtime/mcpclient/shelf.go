@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/hermesd/hermesd/internal/rawjson"
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -89,9 +90,9 @@ func (p *Provider) items(raws []json.RawMessage, key string, rename func(string)
 	seen := map[string]bool{}
 	for i, raw := range raws {
 		own := ""
-		members(raw, func(k string, value json.RawMessage) {
+		rawjson.Members(raw, func(k string, value json.RawMessage) {
 			if k == key {
-				own = decodeString(value)
+				own, _ = rawjson.String(value)
 			}
 		})
 		name := rename(own)
@@ -112,7 +113,7 @@ func (p *Provider) items(raws []json.RawMessage, key string, rename func(string)
 func withMember(raw json.RawMessage, key, text string) json.RawMessage {
 	var b bytes.Buffer
 	b.WriteByte('{')
-	members(raw, func(k string, value json.RawMessage) {
+	rawjson.Members(raw, func(k string, value json.RawMessage) {
 		if b.Len() > 1 {
 			b.WriteByte(',')
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"sync"
 
+	"github.com/hermesd/hermesd/internal/rawjson"
 	"github.com/hermesd/hermesd/runtime/tool"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -131,9 +132,10 @@ func (s *session) resubscribe(ctx context.Context, uris []string) {
 
 // resourceUpdated takes in notifications/resources/updated.
 func (l *line) resourceUpdated(params json.RawMessage) {
-	members(params, func(key string, value json.RawMessage) {
+	rawjson.Members(params, func(key string, value json.RawMessage) {
 		if key == "uri" && l.updated != nil {
-			l.updated(decodeString(value))
+			uri, _ := rawjson.String(value)
+			l.updated(uri)
 		}
 	})
 }

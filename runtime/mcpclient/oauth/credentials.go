@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/hermesd/hermesd/internal/atomicfile"
 )
 
 // Credentials are what is stored for one server.
@@ -154,27 +156,16 @@ func (a *Authorizer) keep(c *Credentials) error {
 }
 
 // store replaces the file at once or not at all, for the user alone. The mutex is held.
-func (a *Authorizer) store(c *Credentials) (err error) {
-	dir := filepath.Dir(a.opts.File)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("storing the token: %w", err)
+func (a *Authorizer) store(c *Credentials) error {
+	content, err := json.MarshalIndent(c, "", "  ")
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(a.opts.File), 0o700)
 	}
-	f, err := os.CreateTemp(dir, ".token-*") // mode 0600
+	if err == nil {
+		err = atomicfile.Write(a.opts.File, append(content, '\n'))
+	}
 	if err != nil {
 		return fmt.Errorf("storing the token: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("storing the token: %w", err), os.Remove(f.Name()))
-		}
-	}()
-	e := json.NewEncoder(f)
-	e.SetIndent("", "  ")
-	if err := errors.Join(e.Encode(c), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), a.opts.File); err != nil {
-		return err
 	}
 	a.loaded = stamp{} // read it again: the next look has its time
 	return nil
