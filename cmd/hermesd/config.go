@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hermesd/hermesd/internal/atomicfile"
 	"github.com/hermesd/hermesd/runtime/config"
 	"github.com/hermesd/hermesd/runtime/daemon"
 )
@@ -119,7 +120,7 @@ func (c *cli) configFormatCommand() *cobra.Command {
 			case bytes.Equal(src, formatted):
 				return nil
 			default:
-				return os.WriteFile(path, formatted, 0o600)
+				return atomicfile.Rewrite(path, formatted)
 			}
 		}),
 	}

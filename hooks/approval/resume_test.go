@@ -2,6 +2,10 @@ package approval_test
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -195,6 +199,20 @@ func TestTheDaemonsKeyIsKept(t *testing.T) {
 	}
 	if _, err := approval.Open(other, token); err == nil {
 		t.Error("a token of another daemon was taken")
+	}
+}
+
+// Whoever can plant a name in the state directory must not choose where the key is written.
+func TestTheDaemonsKeyIsNotWrittenThroughALink(t *testing.T) {
+	dir, target := t.TempDir(), filepath.Join(t.TempDir(), "elsewhere")
+	if err := os.Symlink(target, filepath.Join(dir, "approval.key")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := approval.LoadKey(dir); err == nil {
+		t.Error("a key was made")
+	}
+	if _, err := os.Stat(target); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the target of the link: %v", err)
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/hermesd/hermesd/internal/atomicfile"
 )
 
 const (
@@ -37,7 +39,7 @@ func LoadKey(dir string) (Key, error) {
 		return k, fmt.Errorf("approval key: %w", err)
 	}
 	rand.Read(k[:]) //nolint:errcheck // never fails (crypto/rand)
-	if err := os.WriteFile(path, k[:], 0o600); err != nil {
+	if err := atomicfile.Create(path, k[:]); err != nil {
 		return k, fmt.Errorf("approval key: %w", err)
 	}
 	return k, nil

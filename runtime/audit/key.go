@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+
+	"github.com/hermesd/hermesd/internal/atomicfile"
 )
 
 // LoadKey reads the key that signs checkpoints from a file, and makes both where there is none. The file is readable for
@@ -33,13 +35,8 @@ func makeKey(path string) (ed25519.PrivateKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("audit key: %w", err)
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
+	if err := atomicfile.Create(path, []byte(hex.EncodeToString(key.Seed())+"\n")); err != nil {
 		return nil, fmt.Errorf("audit key: %w", err)
-	}
-	_, err = f.WriteString(hex.EncodeToString(key.Seed()) + "\n")
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return nil, fmt.Errorf("audit key %s: %w", path, err)
 	}
 	return key, nil
 }

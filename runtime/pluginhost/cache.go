@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/hermesd/hermesd/internal/atomicfile"
 	pb "github.com/hermesd/hermesd/pluginsdk/pluginpb"
 )
 
@@ -136,7 +137,7 @@ func (c *cache) save(k *knowledge) error {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return err
 	}
-	if err := writeFile(path, raw); err != nil {
+	if err := atomicfile.Write(path, raw); err != nil {
 		return err
 	}
 	others, err := filepath.Glob(filepath.Join(c.dir, c.name+".*.json"))
@@ -149,22 +150,4 @@ func (c *cache) save(k *knowledge) error {
 		}
 	}
 	return err
-}
-
-// writeFile replaces a file in one step, so that a reader sees the old content or the new.
-func writeFile(path string, content []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	_, err = f.Write(content)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/hermesd/hermesd/internal/atomicfile"
 	pb "github.com/hermesd/hermesd/pluginsdk/pluginpb"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
@@ -115,7 +116,7 @@ func (k *keySpace) put(key string, value []byte) error {
 			return tool.Errorf(tool.BadRequest, "the plugin has %d keys already: delete some", len(files))
 		}
 	}
-	return writeFile(path, encodeEntry(key, value))
+	return atomicfile.Write(path, encodeEntry(key, value))
 }
 
 func (k *keySpace) list(prefix string) ([]string, error) {

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/hermesd/hermesd/internal/atomicfile"
 )
 
 // maxBinary bounds one plugin's binary, in bytes.
@@ -120,7 +122,7 @@ func (c *content) keep() (digest string, err error) {
 		return "", err
 	}
 	c.file = nil
-	return digest, syncFolder(filepath.Dir(path))
+	return digest, atomicfile.SyncFolder(filepath.Dir(path))
 }
 
 // discard removes content that was not kept.

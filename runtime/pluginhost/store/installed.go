@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/hermesd/hermesd/internal/atomicfile"
 )
 
 const (
@@ -91,7 +93,7 @@ func (s *Installed) write(x *index) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(s.dir, indexName), append(content, '\n'))
+	return atomicfile.Write(filepath.Join(s.dir, indexName), append(content, '\n'))
 }
 
 // change edits the index as its only writer.

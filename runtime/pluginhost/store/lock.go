@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hermesd/hermesd/internal/atomicfile"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
@@ -346,7 +347,7 @@ func (l *Lock) Flush() {
 		var faults []error
 		for _, name := range names {
 			if records[name] != nil {
-				faults = append(faults, replaceFile(recordPath(l.dir, name), records[name]))
+				faults = append(faults, atomicfile.Write(recordPath(l.dir, name), records[name]))
 			}
 		}
 		if disk.damage != "" {

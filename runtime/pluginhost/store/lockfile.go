@@ -13,6 +13,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/hermesd/hermesd/internal/atomicfile"
 )
 
 // LockName is the lock file's name, in the folder that [OpenLock] is given.
@@ -204,11 +206,11 @@ func (f *lockFile) write(dir string) error {
 		if err != nil {
 			return err
 		}
-		if err := replaceFile(path+".damaged", before); err != nil {
+		if err := atomicfile.Write(path+".damaged", before); err != nil {
 			return err
 		}
 	}
-	return replaceFile(path, f.render())
+	return atomicfile.Write(path, f.render())
 }
 
 func readLock(dir string) (*lockFile, error) {

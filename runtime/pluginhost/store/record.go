@@ -3,6 +3,8 @@ package store
 import (
 	"encoding/json"
 	"path/filepath"
+
+	"github.com/hermesd/hermesd/internal/atomicfile"
 )
 
 const maxRecordBytes = 256 << 20
@@ -69,5 +71,5 @@ func (r *record) write(dir, provider string) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(recordPath(dir, provider), content)
+	return atomicfile.Write(recordPath(dir, provider), content)
 }
