@@ -73,6 +73,7 @@ type streamConn struct {
 	rwc   io.ReadWriteCloser
 	lines chan line
 	queue []jsonrpc.Message // the rest of a batch; only Read touches it
+	ids   *exactIDs
 
 	writing sync.Mutex
 
@@ -91,7 +92,7 @@ type line struct {
 }
 
 func newStreamConn(rwc io.ReadWriteCloser) *streamConn {
-	return &streamConn{id: rand.Text(), rwc: rwc, lines: make(chan line), pending: map[any]struct{}{}, closed: make(chan struct{})}
+	return &streamConn{id: rand.Text(), rwc: rwc, lines: make(chan line), ids: newExactIDs(), pending: map[any]struct{}{}, closed: make(chan struct{})}
 }
 
 // Connect implements [sdk.Transport].
@@ -178,7 +179,7 @@ func (c *streamConn) take(ctx context.Context, l line) error {
 	if len(bytes.TrimSpace(l.text)) == 0 {
 		return nil
 	}
-	messages, code, err := decode(l.text)
+	messages, code, err := decode(l.text, c.ids.hide)
 	if err != nil {
 		return c.complain(code, err.Error())
 	}
@@ -186,8 +187,8 @@ func (c *streamConn) take(ctx context.Context, l line) error {
 	return nil
 }
 
-// decode reads one message, or the batch of them that clients up to 2025-03-26 may send.
-func decode(text []byte) (messages []jsonrpc.Message, code int, err error) {
+// decode reads one message, or the batch of them that clients up to 2025-03-26 may send, each as prepare leaves it.
+func decode(text []byte, prepare func(json.RawMessage) json.RawMessage) (messages []jsonrpc.Message, code int, err error) {
 	if !json.Valid(text) {
 		return nil, jsonrpc.CodeParseError, errors.New("parse error: not one JSON value on the line")
 	}
@@ -198,7 +199,7 @@ func decode(text []byte) (messages []jsonrpc.Message, code int, err error) {
 		}
 	}
 	for _, part := range parts {
-		m, err := jsonrpc.DecodeMessage(part)
+		m, err := jsonrpc.DecodeMessage(prepare(part))
 		if err != nil {
 			return nil, jsonrpc.CodeInvalidRequest, fmt.Errorf("invalid request: %w", err)
 		}
@@ -225,7 +226,7 @@ func (c *streamConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	if err != nil {
 		return err
 	}
-	err = c.send(raw)
+	err = c.send(c.ids.show(raw))
 	if r, ok := m.(*jsonrpc.Response); ok {
 		c.answered(r.ID.Raw())
 	}

@@ -104,6 +104,22 @@ func TestStreamAnswersGarbageAndGoesOn(t *testing.T) {
 	}
 }
 
+func TestAStreamAnswersUnderTheIDThatWasSent(t *testing.T) {
+	conn := stream(t, serve(t, providertest.New("notes", providertest.Echo("notes_read"))))
+	answers := bufio.NewReader(conn)
+	for _, id := range []string{`9007199254740993`, `1.5`, `7`, `"7"`} {
+		go func() {
+			if _, err := io.WriteString(conn, `{"jsonrpc":"2.0","id":`+id+`,"method":"ping"}`+"\n"); err != nil {
+				t.Error(err)
+			}
+		}()
+		var pong struct{ ID json.RawMessage }
+		if readLine(t, answers, &pong); string(pong.ID) != id {
+			t.Errorf("%s is answered as %s", id, pong.ID)
+		}
+	}
+}
+
 func readLine(t *testing.T, r *bufio.Reader, into any) {
 	t.Helper()
 	line, err := r.ReadString('\n')

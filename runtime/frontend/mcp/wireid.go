@@ -1,0 +1,102 @@
+package mcp
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/hermesd/hermesd/internal/rawjson"
+)
+
+const methodCancelled = "notifications/cancelled"
+
+// exactIDs keeps request ids as the client wrote them. JSON-RPC lets an id be any number; the SDK makes a 64-bit integer of
+// it by way of a float, so that 9007199254740993 and 1.5 would be answered under another id. Such an id passes the SDK as a
+// string that holds its text, behind a mark that no client can guess.
+type exactIDs struct {
+	mark string
+	used atomic.Bool
+}
+
+func newExactIDs() *exactIDs { return &exactIDs{mark: rand.Text() + ":"} }
+
+// hide is a message of the client whose numbers reach the SDK unharmed.
+func (x *exactIDs) hide(raw json.RawMessage) json.RawMessage {
+	var id, method, params json.RawMessage
+	rawjson.Members(raw, func(key string, value json.RawMessage) {
+		switch key {
+		case "id":
+			id = value
+		case "method":
+			method = value
+		case "params":
+			params = value
+		}
+	})
+	if harmed(id) {
+		raw = replace(raw, "id", x.hidden(id))
+	}
+	if name, _ := rawjson.String(method); name != methodCancelled {
+		return raw
+	}
+	rawjson.Members(params, func(key string, value json.RawMessage) {
+		if key == "requestId" && harmed(value) {
+			raw = replace(raw, "params", replace(params, "requestId", x.hidden(value)))
+		}
+	})
+	return raw
+}
+
+func (x *exactIDs) hidden(number json.RawMessage) json.RawMessage {
+	x.used.Store(true)
+	return json.RawMessage(`"` + x.mark + string(number) + `"`)
+}
+
+// harmed reports whether an id is a number that the SDK would write otherwise.
+func harmed(id json.RawMessage) bool {
+	if len(id) == 0 || id[0] != '-' && (id[0] < '0' || id[0] > '9') {
+		return false
+	}
+	f, err := strconv.ParseFloat(string(id), 64)
+	return err != nil || strconv.FormatInt(int64(f), 10) != string(id)
+}
+
+// replace is an object with another value under a key.
+func replace(object json.RawMessage, key string, value json.RawMessage) json.RawMessage {
+	b := []byte{'{'}
+	rawjson.Members(object, func(k string, v json.RawMessage) {
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		if k == key {
+			v = value
+		}
+		name, err := json.Marshal(k)
+		if err != nil { // a string always marshals
+			return
+		}
+		b = append(append(append(b, name...), ':'), v...)
+	})
+	return append(b, '}')
+}
+
+// show is a message to the client with its own numbers again.
+func (x *exactIDs) show(raw []byte) []byte {
+	if !x.used.Load() {
+		return raw
+	}
+	begin := []byte(`"` + x.mark)
+	for {
+		at := bytes.Index(raw, begin)
+		if at < 0 {
+			return raw
+		}
+		number, rest, ok := bytes.Cut(raw[at+len(begin):], []byte{'"'})
+		if !ok {
+			return raw
+		}
+		raw = bytes.Join([][]byte{raw[:at], number, rest}, nil)
+	}
+}
