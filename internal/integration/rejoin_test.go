@@ -14,6 +14,13 @@ import (
 // A client of `hermesd mcp` outlives its daemon: what was in flight is answered, what comes meanwhile is told what to do,
 // and the next daemon serves the same client.
 func TestAStdioClientOutlivesItsDaemon(t *testing.T) {
+	for name, version := range map[string]string{"with a session": "2025-11-25", "without one": ""} {
+		t.Run(name, func(t *testing.T) { outlive(t, version) })
+	}
+}
+
+// outlive plays a client of a protocol version, "" the newest.
+func outlive(t *testing.T, version string) {
 	d := start(t, fmt.Sprintf(`
 tools {
   tool_search = false
@@ -30,7 +37,8 @@ plugin "streaming" {
 		ProgressNotificationHandler: func(context.Context, *sdk.ProgressNotificationClientRequest) { counting <- struct{}{} },
 		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { changed <- struct{}{} },
 	})
-	session, err := client.Connect(ctx, &sdk.CommandTransport{Command: exec.Command(filepath.Join(bin, "hermesd"), "mcp", "-c", d.config)}, nil)
+	session, err := client.Connect(ctx, &sdk.CommandTransport{Command: exec.Command(filepath.Join(bin, "hermesd"), "mcp", "-c", d.config)},
+		&sdk.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		t.Fatal(err)
 	}
