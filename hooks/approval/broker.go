@@ -52,7 +52,8 @@ type Options struct {
 	MaxOpen int
 	// Mask hides secrets in the arguments that humans are shown; nil hides nothing.
 	Mask func(string) string
-	// OnAsked and OnClosed hear of every request that is put to humans, and of its end. They must not block.
+	// OnAsked and OnClosed hear of every request that is put to humans, and of its end, in this order. They must not block,
+	// nor call the broker.
 	OnAsked  func(*Pending)
 	OnClosed func(*Closed)
 	Logger   *slog.Logger // nil discards
@@ -77,8 +78,10 @@ type Broker struct {
 	order    []string          // their ids, oldest first
 	lost     map[string]Pending
 	watchers map[*watcher]struct{}
-	later    []func() // to be run when mu is free
 	done     bool
+	later    []func() // what the holder of mu wants to be done when it is free
+	queue    []func() // the same of all holders before, in order
+	working  bool     // a goroutine works the queue off
 }
 
 // New makes a broker and reads its store. Requests that a daemon before this one left open are lost: they are shown for as
@@ -171,32 +174,8 @@ func (b *Broker) Close() {
 	for w := range b.watchers {
 		b.unwatch(w)
 	}
+	b.later = append(b.later, func() {}) // to wait for what others have queued
 	b.unlock()
 	b.cancel()
 	b.asking.Wait()
-}
-
-// unlock frees the lock and then does what must not be done while it is held: callbacks, and writing to the store.
-func (b *Broker) unlock() {
-	later := b.later
-	b.later = nil
-	if len(later) > 0 { // Close waits for it; nothing is queued once it has begun to
-		b.asking.Add(1)
-		defer b.asking.Done()
-	}
-	b.mu.Unlock()
-	for _, f := range later {
-		f()
-	}
-}
-
-// stored queues a write to the store. What fails is logged: an approval needs no store to be given or refused.
-func (b *Broker) stored(what string, write func(context.Context) error) {
-	b.later = append(b.later, func() {
-		ctx, cancel := context.WithTimeout(context.Background(), storeWait)
-		defer cancel()
-		if err := write(ctx); err != nil {
-			b.log.Error("the approvals' store failed", "what", what, "error", err)
-		}
-	})
 }

@@ -128,17 +128,18 @@ var ErrUnknown = errors.New("is not known")
 
 // Revoke ends a grant. Calls that were let in by it and have not started are refused, too.
 func (b *Broker) Revoke(ctx context.Context, id string) error {
+	var err error
 	b.mu.Lock()
 	g := b.grants[id]
 	delete(b.grants, id)
+	if g != nil && g.Kind == Always {
+		b.write(ctx, func(ctx context.Context) error { return b.store.RemoveGrant(ctx, id) }, func(failed error) { err = failed })
+	}
 	b.unlock()
-	if g == nil {
+	switch {
+	case g == nil:
 		return fmt.Errorf("grant %.40q %w; list them with `hermesd approvals grants`", id, ErrUnknown)
-	}
-	if g.Kind != Always {
-		return nil
-	}
-	if err := b.store.RemoveGrant(ctx, id); err != nil {
+	case err != nil:
 		return fmt.Errorf("grant %s holds no more, but would come back with the next start: %w", id, err)
 	}
 	return nil
