@@ -1,65 +1,114 @@
-// Package redact hides secrets that the daemon knows in texts that leave it: logs, records, errors.
+// Package redact hides secrets that the daemon knows in texts that leave it: logs, records, errors, shown configurations.
+// It is against accidents, such as an error that quotes a request with its token, not against a program that knows a
+// secret and disguises it.
 package redact
 
 import (
-	"cmp"
-	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 )
 
-// Mark stands in the place of a secret.
-const Mark = "[secret]"
+// Mark stands in the place of a secret. It is shorter than every secret that is masked within a text, so that masking only
+// ever shrinks, and means itself in JSON, HCL and URLs.
+const Mark = "***"
 
-// minSecret is the shortest value that is masked, in bytes: shorter ones would also hit words that are none.
-const minSecret = 6
+// MinLength is the length in bytes from which a secret is masked within texts. Shorter ones stand in half of all words;
+// they are masked where they are a whole text.
+const MinLength = 4
 
-// Masker knows secrets. Its zero value knows none. It may be used from any goroutine.
+// Masker knows secrets. Its zero value and nil know none. It may be used from any goroutine.
 type Masker struct {
-	replacer atomic.Pointer[strings.Replacer]
+	mu    sync.Mutex
+	owned map[string][]string
+	known atomic.Pointer[finder] // nil: no secrets
 }
 
-// Set makes values the secrets that are masked from now on, in the place of those before. Each is also found as it is
-// written inside JSON text. Values of fewer than 6 bytes are left out.
-func (m *Masker) Set(values []string) {
-	var all []string
-	for _, v := range values {
-		if len(v) < minSecret {
-			continue
-		}
-		all = append(all, v, inJSON(v, true), inJSON(v, false))
-	}
-	// The longest first: a secret that holds another is masked whole.
-	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
-	all = slices.Compact(all)
-	if len(all) == 0 {
-		m.replacer.Store(nil)
+// New makes a masker that knows values.
+func New(values ...string) *Masker {
+	m := &Masker{}
+	m.Set("", values...)
+	return m
+}
+
+// Set makes values the secrets of an owner, in the place of those that the owner had. Owners only tell sets apart: all
+// are masked. Empty values are left out.
+func (m *Masker) Set(owner string, values ...string) {
+	values = slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" })
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if slices.Equal(m.owned[owner], values) {
 		return
 	}
-	pairs := make([]string, 0, 2*len(all))
-	for _, v := range all {
-		pairs = append(pairs, v, Mark)
+	if m.owned == nil {
+		m.owned = map[string][]string{}
 	}
-	m.replacer.Store(strings.NewReplacer(pairs...))
+	m.owned[owner] = values
+	var all []string
+	for _, owned := range m.owned {
+		all = append(all, owned...)
+	}
+	if len(all) == 0 {
+		m.known.Store(nil)
+		return
+	}
+	m.known.Store(newFinder(all))
 }
 
-// inJSON is a value as it stands between the quotes of JSON text, with or without the escapes for HTML.
-func inJSON(v string, html bool) string {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(html)
-	if err := e.Encode(v); err != nil {
-		panic("redact: a string did not encode: " + err.Error())
-	}
-	return strings.TrimSuffix(b.String()[1:], "\"\n")
-}
-
-// Mask returns s with every secret replaced by [Mark].
+// Mask returns s with every secret replaced by [Mark]: as it is, as it stands in JSON text (also in JSON within JSON) or in
+// a quoted text of Go, with percent signs as in a URL, and each line of a secret of several lines. Masking twice is
+// masking once.
 func (m *Masker) Mask(s string) string {
-	r := m.replacer.Load()
-	if r == nil {
+	if m == nil || s == "" {
 		return s
 	}
-	return r.Replace(s)
+	f := m.known.Load()
+	if f == nil {
+		return s
+	}
+	return f.mask(s)
 }
+
+// forms are the texts to look for because of one secret.
+func forms(secret string) []string {
+	list := []string{secret}
+	if strings.Contains(secret, " ") {
+		list = append(list, strings.ReplaceAll(secret, " ", "+")) // as in a URL's query
+	}
+	if !strings.ContainsAny(secret, "\r\n") {
+		return list
+	}
+	for line := range strings.Lines(secret) {
+		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "-----") { // which says that a PEM block begins or ends
+			list = append(list, line)
+		}
+	}
+	return list
+}
+
+func newFinder(secrets []string) *finder {
+	texts := map[string]bool{}
+	for _, s := range secrets {
+		for _, form := range forms(s) {
+			texts[form] = true
+		}
+	}
+	f := &finder{short: map[string]bool{}, byHead: map[string][]string{}}
+	for _, s := range secrets {
+		if len(s) < MinLength {
+			f.short[s] = true
+		}
+	}
+	for _, text := range slices.SortedFunc(maps.Keys(texts), longestFirst) {
+		if len(text) < MinLength {
+			continue
+		}
+		f.byHead[text[:MinLength]] = append(f.byHead[text[:MinLength]], text)
+		f.pairs.add(text[0], text[1])
+	}
+	return f
+}
+
+func longestFirst(a, b string) int { return len(b) - len(a) }

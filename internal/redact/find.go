@@ -1,0 +1,115 @@
+package redact
+
+import (
+	"slices"
+	"strings"
+)
+
+// finder finds secrets in one pass over a text, however many they are.
+type finder struct {
+	short  map[string]bool     // those that are masked as whole texts only
+	byHead map[string][]string // the others by their first MinLength bytes, the longest first
+	pairs  pairs               // their first two bytes: most places of a text are passed by with one look
+}
+
+// pairs is a set of pairs of bytes.
+type pairs [1 << 16 / 64]uint64
+
+func (p *pairs) add(a, b byte) {
+	n := uint(a)<<8 | uint(b)
+	p[n/64] |= 1 << (n % 64)
+}
+
+func (p *pairs) has(a, b byte) bool {
+	n := uint(a)<<8 | uint(b)
+	return p[n/64]&(1<<(n%64)) != 0
+}
+
+// span is a part of a text: from its first byte up to, and without, its byte end.
+type span struct{ from, end int }
+
+func (f *finder) mask(s string) string {
+	if f.short[s] {
+		return Mark
+	}
+	// A mark may make a secret of what stands beside it, where the secret has asterisks itself. Each round makes the text
+	// shorter, so that this ends.
+	for {
+		found := f.find(s)
+		if len(found) == 0 {
+			return s
+		}
+		s = replace(s, found)
+	}
+}
+
+// find returns where secrets stand in s, in whichever spelling, in order and without overlaps.
+func (f *finder) find(s string) []span {
+	found := f.scan(view{text: s}, nil)
+	for v, more := (view{text: s}).decode('\\', backslash); more; v, more = v.decode('\\', backslash) {
+		found = f.scan(v, found)
+		if v.depth == maxDepth {
+			break
+		}
+	}
+	if v, more := (view{text: s}).decode('%', percent); more {
+		found = f.scan(v, found)
+	}
+	return merge(found)
+}
+
+// scan adds the secrets of a view, as parts of the text that it was made from. Secrets that overlap become one part, so
+// that nothing of either is left.
+func (f *finder) scan(v view, found []span) []span {
+	s := v.text
+	end := -1 // of the last part, in the view
+	for i := 0; i+MinLength <= len(s); i++ {
+		if !f.pairs.has(s[i], s[i+1]) {
+			continue
+		}
+		for _, secret := range f.byHead[s[i:i+MinLength]] {
+			if !strings.HasPrefix(s[i:], secret) {
+				continue
+			}
+			if i < end {
+				end = max(end, i+len(secret))
+				found[len(found)-1].end = v.end(end)
+			} else {
+				end = i + len(secret)
+				found = append(found, span{v.from(i), v.end(end)})
+			}
+			break
+		}
+	}
+	return found
+}
+
+// merge sorts parts and makes one of those that overlap.
+func merge(found []span) []span {
+	if len(found) < 2 {
+		return found
+	}
+	slices.SortFunc(found, func(a, b span) int { return a.from - b.from })
+	merged := found[:1]
+	for _, s := range found[1:] {
+		if last := &merged[len(merged)-1]; s.from < last.end {
+			last.end = max(last.end, s.end)
+		} else {
+			merged = append(merged, s)
+		}
+	}
+	return merged
+}
+
+func replace(s string, found []span) string {
+	var b strings.Builder
+	b.Grow(len(s))
+	at := 0
+	for _, f := range found {
+		b.WriteString(s[at:f.from])
+		b.WriteString(Mark)
+		at = f.end
+	}
+	b.WriteString(s[at:])
+	return b.String()
+}
