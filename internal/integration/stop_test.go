@@ -13,17 +13,22 @@ import (
 
 // Whatever a provider does, shutdown_timeout is all that stopping takes.
 func TestAStopEndsWithinItsTime(t *testing.T) {
-	misbehave := testbin.Build(t, "internal/testbin/misbehave")
+	misbehave, server := testbin.Build(t, "internal/testbin/misbehave"), testbin.Build(t, "internal/testbin/mcpserver")
 	const timeout = 2 * time.Second
-	for name, tt := range map[string]struct{ mode, call string }{
-		"a plugin that is deaf to signals": {"deaf", ""},
-		"one that hangs when it is to end": {"hang-Drain", ""},
-		"one whose call never ends":        {"deaf", "ignore-cancel"},
+	plugin := func(mode string) string {
+		return fmt.Sprintf("plugin \"bad\" {\n  command = [%q, %q]\n", misbehave, mode)
+	}
+	for name, tt := range map[string]struct{ block, tool, call string }{
+		"a plugin that is deaf to signals": {plugin("deaf"), "echo", ""},
+		"one that hangs when it is to end": {plugin("hang-Drain"), "echo", ""},
+		"one whose call never ends":        {plugin("deaf"), "echo", "ignore-cancel"},
+		"an MCP server that does not end": {
+			fmt.Sprintf("mcp_server \"bad\" {\n  command = [\"sh\", \"-c\", \"trap '' TERM; \\\"$@\\\"; while :; do sleep 1; done\", \"sh\", %q]\n", server), "mcp__bad__test_simple_text", "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := start(t, fmt.Sprintf("shutdown_timeout = %q\ntools {\n  tool_search = false\n}\nplugin \"bad\" {\n  command = [%q, %q]\n  start = \"eager\"\n  stop_grace = \"30s\"\n}\n",
-				timeout, misbehave, tt.mode))
-			ready(t, d, "echo")
+			d := start(t, fmt.Sprintf("shutdown_timeout = %q\ntools {\n  tool_search = false\n}\n%s  start = \"eager\"\n  stop_grace = \"30s\"\n}\n", timeout, tt.block))
+			ready(t, d, tt.tool)
 			if tt.call != "" {
 				answered := make(chan struct{})
 				go func() {
