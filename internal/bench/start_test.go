@@ -1,16 +1,13 @@
 package bench
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +15,7 @@ import (
 	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 
+	"github.com/hermesd/hermesd/internal/testbin"
 	pb "github.com/hermesd/hermesd/pluginsdk/pluginpb"
 	"github.com/hermesd/hermesd/runtime/pluginhost"
 	"github.com/hermesd/hermesd/runtime/pluginhost/store"
@@ -28,7 +26,7 @@ import (
 // BenchmarkFirstCall is what the first call of a plugin costs that is not running: its start, the connection and the call.
 // Under hermesd its tools are known from before. Bare go-plugin does the least that it can, with certificates and without.
 func BenchmarkFirstCall(b *testing.B) {
-	hello := build(b, b.TempDir(), "./examples/plugins/hello")
+	hello := hello(b)
 	shim(b)
 	for _, isolation := range []string{"none", "default", "strict"} {
 		b.Run("hermesd, isolation "+isolation, func(b *testing.B) {
@@ -38,7 +36,7 @@ func BenchmarkFirstCall(b *testing.B) {
 			for b.Loop() {
 				took = append(took, once(b, o))
 			}
-			median(b, took)
+			times(b, took)
 		})
 	}
 	for name, mtls := range map[string]bool{"bare go-plugin, AutoMTLS": true, "bare go-plugin, plain": false} {
@@ -47,26 +45,25 @@ func BenchmarkFirstCall(b *testing.B) {
 			for b.Loop() {
 				took = append(took, bare(b, hello, mtls))
 			}
-			median(b, took)
+			times(b, took)
 		})
 	}
 }
 
-// shim builds the shim beside this test's binary, where the daemon finds it beside its own.
+// shim puts the shim beside this test's binary, where the daemon finds it beside its own.
 func shim(b *testing.B) {
 	b.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		b.Fatal(err)
 	}
-	build(b, filepath.Dir(self), "./cmd/hermesd-shim")
-}
-
-func median(b *testing.B, took []time.Duration) {
-	slices.Sort(took)
-	b.ReportMetric(float64(took[0].Microseconds())/1000, "min-ms") // what it is where others leave the machine alone
-	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
-	b.ReportMetric(float64(took[len(took)*9/10].Microseconds())/1000, "p90-ms")
+	raw, err := os.ReadFile(testbin.Build(b, "cmd/hermesd-shim"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(filepath.Dir(self), "hermesd-shim"), raw, 0o700); err != nil {
+		b.Fatal(err)
+	}
 }
 
 // once runs a provider for one call and returns how long the call took.
@@ -159,71 +156,33 @@ func bare(b *testing.B, path string, mtls bool) time.Duration {
 // from before. It fails if a plugin's process was started.
 func BenchmarkReady(b *testing.B) {
 	dir := b.TempDir()
-	bin, hello := build(b, dir, "./cmd/hermesd"), build(b, dir, "./examples/plugins/hello")
-	build(b, dir, "./cmd/hermesd-shim")
 	state := filepath.Join(dir, "state")
-	config := fmt.Sprintf("state_dir = %q\nlisten {\n  http  = \"127.0.0.1:0\"\n  admin = %q\n}\n", state, filepath.Join(dir, "a.sock"))
+	var blocks strings.Builder
 	installed := store.OpenInstalled(filepath.Join(state, "store"))
 	for n := range 20 {
 		name := fmt.Sprintf("p%02d", n)
-		if _, err := installed.Install(hello, store.InstallOptions{Name: name}); err != nil {
+		if _, err := installed.Install(hello(b), store.InstallOptions{Name: name}); err != nil {
 			b.Fatal(err)
 		}
-		config += fmt.Sprintf("plugin %q {\n  prefix = true\n}\n", name)
+		fmt.Fprintf(&blocks, "plugin %q {\n  prefix = true\n}\n", name)
 	}
-	file := filepath.Join(dir, "hermesd.hcl")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	warm, _ := serveProcess(b, bin, file)
-	deadline := time.Now().Add(patience)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for cached := 0; cached < 20; <-tick.C {
+	warm := daemonProcess(b, dir, blocks.String())
+	waitFor(b, func() error {
 		files, err := filepath.Glob(filepath.Join(state, "cache", "plugin-*.json"))
-		if err != nil || time.Now().After(deadline) {
-			b.Fatalf("%d plugins told their tools; %v", cached, err)
+		if err == nil && len(files) < 20 {
+			err = fmt.Errorf("%d plugins told their tools", len(files))
 		}
-		cached = len(files)
-	}
-	end(b, warm)
+		return err
+	})
+	warm.end(b)
 	var took []time.Duration
 	for b.Loop() {
-		daemon, d := serveProcess(b, bin, file)
-		took = append(took, d)
-		if children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", daemon.Process.Pid, daemon.Process.Pid)); err == nil && len(children) > 0 {
+		p := daemonProcess(b, dir, blocks.String())
+		took = append(took, p.took)
+		if children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", p.Process.Pid, p.Process.Pid)); err == nil && len(children) > 0 {
 			b.Errorf("processes were started: %s", children)
 		}
-		end(b, daemon)
+		p.end(b)
 	}
-	median(b, took)
-}
-
-// serveProcess starts the daemon and returns how long it took to be ready.
-func serveProcess(b *testing.B, bin, config string) (*exec.Cmd, time.Duration) {
-	b.Helper()
-	cmd := exec.Command(bin, "serve", "-c", config)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	begin := time.Now()
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil || !strings.Contains(line, "is ready") {
-		b.Fatalf("the daemon says %q, %v", line, err)
-	}
-	return cmd, time.Since(begin)
-}
-
-func end(b *testing.B, cmd *exec.Cmd) {
-	b.Helper()
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Wait(); err != nil {
-		b.Fatal(err)
-	}
+	times(b, took)
 }
