@@ -17,7 +17,9 @@ type handler struct {
 	next   slog.Handler
 }
 
-func (h *handler) Enabled(ctx context.Context, level slog.Level) bool { return h.next.Enabled(ctx, level) }
+func (h *handler) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.next.Enabled(ctx, level)
+}
 
 func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	if h.masker.known.Load() == nil {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
+
+	"github.com/hermesd/hermesd/internal/redact"
 )
 
 // Config is everything an operator decides, with defaults filled in: what a file does not say has its default here.
@@ -42,9 +44,11 @@ type Config struct {
 
 	// Files are the files that were read, in the order in which they were merged; the first one is the main file.
 	Files []string
-	// Secrets are the values that secret(…) resolved, for masking wherever text leaves the daemon.
+	// Secrets are the values that secret(…) resolved, and what a provider's env, pass_env and headers hold under a name that
+	// says that it is secret, for masking wherever text leaves the daemon.
 	Secrets []Secret
 
+	masker       *redact.Masker       // of Secrets; nil for a configuration that was not loaded
 	toolsetRefs  []toolsetRef         // what agents and toolsets name, for CheckToolsets
 	files        map[string]*hcl.File // the sources, for diagnostics after loading
 	configPlaces map[string]places    // where the keys of plugins' config blocks are written, by the plugin's name
@@ -52,10 +56,11 @@ type Config struct {
 
 // Secret is one value that must not be seen.
 type Secret struct {
-	// Ref is the argument of secret(…) such as "env:GITHUB_TOKEN"; empty for a text that was computed from a secret and
-	// does not contain it literally.
+	// Ref is the argument of secret(…) such as "env:GITHUB_TOKEN"; empty for a text that was written literally, or computed
+	// from a secret without containing it.
 	Ref string
-	// Value is the plain text; never empty. Values of less than 4 bytes are masked only where they are a whole text.
+	// Value is the plain text; never empty. Values of fewer than [redact.MinLength] bytes are masked only where they are a
+	// whole text.
 	Value string
 }
 

@@ -8,6 +8,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/hermesd/hermesd/internal/redact"
 )
 
 // decoder fills structs from HCL bodies as their tags say, and collects what is wrong.
@@ -241,7 +243,7 @@ func (d *decoder) hideSource(at hcl.Range) {
 		return
 	}
 	for line := range strings.Lines(string(at.SliceBytes(file.Bytes))) {
-		if line = strings.Trim(line, " \t\r\n\""); len(line) >= minMasked && !strings.HasPrefix(line, "<<") {
+		if line = strings.Trim(line, " \t\r\n\""); len(line) >= redact.MinLength && !strings.HasPrefix(line, "<<") {
 			d.secrets.addDerived(line)
 		}
 	}

@@ -14,18 +14,25 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
+
+	"github.com/hermesd/hermesd/internal/redact"
 )
 
 // secretMark is the cty mark of values that come from secret(…); it goes with whatever is computed from them.
 type secretMark struct{}
 
 // secretSet collects the secrets of one load.
-type secretSet struct{ list []Secret }
+type secretSet struct {
+	list   []Secret
+	masker redact.Masker // of list
+}
 
 func (s *secretSet) add(ref, value string) {
-	if !slices.Contains(s.list, Secret{Ref: ref, Value: value}) {
-		s.list = append(s.list, Secret{Ref: ref, Value: value})
+	if slices.Contains(s.list, Secret{Ref: ref, Value: value}) {
+		return
 	}
+	s.list = append(s.list, Secret{Ref: ref, Value: value})
+	s.masker.Set("", s.values()...)
 }
 
 // addDerived remembers a text computed from secrets, unless masking one that is known covers it.
@@ -35,25 +42,7 @@ func (s *secretSet) addDerived(text string) {
 	}
 }
 
-func (s *secretSet) mask(text string) string { return maskSecrets(s.list, text) }
-
-// maskSecrets hides every secret in a text, the longest first, so that one which contains another is hidden whole.
-func maskSecrets(secrets []Secret, text string) string {
-	byLength := slices.Clone(secrets)
-	slices.SortStableFunc(byLength, func(a, b Secret) int { return len(b.Value) - len(a.Value) })
-	for _, secret := range byLength {
-		if len(secret.Value) < minMasked && secret.Value != text {
-			continue
-		}
-		text = strings.ReplaceAll(text, secret.Value, masked)
-	}
-	return text
-}
-
-const masked = "***"
-
-// minMasked is the length in bytes from which a secret is masked inside texts; shorter ones stand in half of all words.
-const minMasked = 4
+func (s *secretSet) mask(text string) string { return s.masker.Mask(text) }
 
 // functions are what expressions may call.
 func (d *decoder) functions(env *Environment) map[string]function.Function {

@@ -115,7 +115,8 @@ func (l *loader) finish(env *Environment) (*Config, Diagnostics) {
 		l.body(reflect.ValueOf(cfg).Elem(), hcl.MergeBodies(l.bodies), top, false)
 		l.complete(env)
 		l.crossCheck(env)
+		l.hide(env)
 	}
-	cfg.Files, cfg.Secrets, cfg.files = l.order, l.secrets.list, l.files
+	cfg.Files, cfg.Secrets, cfg.masker, cfg.files = l.order, l.secrets.list, &l.secrets.masker, l.files
 	return cfg, newDiagnostics(l.diags, l.files, l.order, l.secrets.mask)
 }

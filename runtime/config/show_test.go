@@ -27,7 +27,7 @@ func everything(t *testing.T) (*config.Config, *config.Environment) {
 		vars[name] = "secret-" + name
 	}
 	vars["LEDGER_KEY"] = newKey(t)
-	src := strings.ReplaceAll(switchedOn(readExample(t)), `"Bearer ${secret("env:TRACKER_TOKEN")}"`, `"${"$"}{no template}"`)
+	src := strings.ReplaceAll(switchedOn(readExample(t)), `Authorization = "Bearer ${secret("env:TRACKER_TOKEN")}"`, `X-Note = "${"$"}{no template}"`)
 	env := fakeEnv(vars)
 	return mustParse(t, "/etc/hermesd/config.hcl", src, env), env
 }
@@ -65,6 +65,31 @@ func TestShownConfigurationsHaveNoSecrets(t *testing.T) {
 		if strings.Contains(b.String(), s.Value) {
 			t.Errorf("%s is shown", s.Ref)
 		}
+	}
+}
+
+func TestProvidersSecretsAreHiddenHoweverTheyAreWritten(t *testing.T) {
+	cfg := mustParse(t, "/etc/hermesd/config.hcl", `
+plugin "notes" {
+  path     = "/bin/notes"
+  env      = { NOTES_API_KEY = "literal-key", LANG = "literal-lang" }
+  pass_env = ["GITHUB_TOKEN", "EDITOR"]
+}
+mcp_server "pages" {
+  url     = "https://example.com/mcp"
+  headers = { Authorization = "Bearer literal-token", Accept = "literal-type" }
+}
+`, fakeEnv(map[string]string{"GITHUB_TOKEN": "passed-token", "EDITOR": "passed-editor"}))
+	const text = "literal-key literal-lang passed-token passed-editor Bearer literal-token literal-type"
+	if got, want := cfg.Mask(text), "*** literal-lang *** passed-editor Bearer *** literal-type"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	var b bytes.Buffer
+	if err := errors.Join(cfg.Show(&b), cfg.ShowJSON(&b)); err != nil {
+		t.Fatal(err)
+	}
+	if shown := b.String(); strings.Contains(shown, "literal-key") || strings.Contains(shown, "literal-token") || !strings.Contains(shown, "literal-lang") {
+		t.Error(shown)
 	}
 }
 

@@ -69,4 +69,4 @@ func (c *Config) CheckToolsets(known []string) Diagnostics {
 }
 
 // Mask hides every secret of the configuration in a text.
-func (c *Config) Mask(text string) string { return maskSecrets(c.Secrets, text) }
+func (c *Config) Mask(text string) string { return c.masker.Mask(text) }

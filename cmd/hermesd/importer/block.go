@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/hermesd/hermesd/internal/redact"
 )
 
 // block imports one server.
@@ -64,7 +66,7 @@ func (im *importing) process(s *Server, v, command value) {
 	for i, w := range words {
 		s.Command = append(s.Command, im.argument(i, w, flag))
 		flag = ""
-		if name := strings.TrimLeft(w, "-"); i > 0 && name != w && !strings.Contains(w, "=") && secretName(name) {
+		if name := strings.TrimLeft(w, "-"); i > 0 && name != w && !strings.Contains(w, "=") && redact.SecretName(name) {
 			flag = name // the next word is its value
 		}
 	}
@@ -80,18 +82,18 @@ func (im *importing) argument(i int, w, flag string) text {
 		return im.expand(key, w, true, envName(im.label, flag), "")
 	}
 	if name, value, ok := strings.Cut(w, "="); ok && strings.HasPrefix(w, "-") {
-		if bare := strings.TrimLeft(name, "-"); secretName(bare) || secretValue(value) {
+		if bare := strings.TrimLeft(name, "-"); redact.SecretName(bare) || secretValue(value) {
 			return im.expand(key, w, true, envName(im.label, bare), name+"=")
 		}
 	}
-	if name, value, ok := strings.Cut(w, ":"); ok && secretName(name) && strings.TrimSpace(value) != "" && !strings.Contains(name, "/") { // mcp-remote --header "Authorization: Bearer …"
+	if name, value, ok := strings.Cut(w, ":"); ok && redact.SecretName(name) && strings.TrimSpace(value) != "" && !strings.Contains(name, "/") { // mcp-remote --header "Authorization: Bearer …"
 		prefix := w[:len(w)-len(strings.TrimLeft(value, " "))]
 		return im.expand(key, w, true, envName(im.label, name), prefix+scheme(strings.TrimLeft(value, " ")))
 	}
 	if strings.Contains(w, "://") {
 		return im.address(key, w)
 	}
-	if name, value, ok := strings.Cut(w, "="); ok && variable.MatchString(name) && (secretName(name) || secretValue(value)) { // docker -e NAME=value
+	if name, value, ok := strings.Cut(w, "="); ok && variable.MatchString(name) && (redact.SecretName(name) || secretValue(value)) { // docker -e NAME=value
 		return im.expand(key, w, true, name, name+"=")
 	}
 	return im.expand(key, w, secretValue(w), envName(im.label, "ARG", strconv.Itoa(i)), "")
@@ -125,7 +127,7 @@ func (im *importing) address(key, s string) text {
 			plain = v
 		}
 		t = append(t, part{literal: separator})
-		t = append(t, im.expand(key, parameter, secretName(name) || secretValue(plain), envName(im.label, name), name+"=")...)
+		t = append(t, im.expand(key, parameter, redact.SecretName(name) || secretValue(plain), envName(im.label, name), name+"=")...)
 		separator = "&"
 	}
 	return t
@@ -144,11 +146,11 @@ func (im *importing) member(s *Server, format Format, key string, v value) {
 		}
 	case "env":
 		s.Env = im.pairs(key, v, func(name, value string) text {
-			return im.expand(key+"."+name, value, secretName(name) && value != "" || secretValue(value), name, "")
+			return im.expand(key+"."+name, value, redact.SecretName(name) && value != "" || secretValue(value), name, "")
 		})
 	case "headers":
 		s.Headers = im.pairs(key, v, func(name, value string) text {
-			secret := secretName(name) || secretValue(value) || scheme(value) != ""
+			secret := redact.SecretName(name) || secretValue(value) || scheme(value) != ""
 			return im.expand(key+"."+name, value, secret, envName(im.label, name), scheme(value))
 		})
 	case "cwd", "working_directory":

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/hermesd/hermesd/internal/redact"
 )
 
 // text is a text of the configuration: literal parts, and expressions between them.
@@ -125,9 +127,9 @@ var predefined = map[string]bool{"userHome": true, "workspaceFolder": true, "pat
 // variable is a reference to an environment variable. A secret's is a secret.
 func (im *importing) variable(name, fallback string, hasFallback, secret bool) part {
 	switch {
-	case hasFallback && fallback != "" || hasFallback && !secret && !secretName(name):
+	case hasFallback && fallback != "" || hasFallback && !secret && !redact.SecretName(name):
 		return part{expression: "env(" + quote(name) + ", " + quote(fallback) + ")"}
-	case secret || secretName(name):
+	case secret || redact.SecretName(name):
 		return part{expression: secretExpression(im.needs(name, ""))}
 	default:
 		return part{expression: "env(" + quote(im.needs(name, "")) + ")"}

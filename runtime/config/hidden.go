@@ -1,0 +1,99 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/hermesd/hermesd/internal/redact"
+)
+
+// hide makes secrets of what providers are given under a name that says so, such as GITHUB_TOKEN, however it was written:
+// as a text, or as the name of a variable of the daemon's own environment.
+func (l *loader) hide(env *Environment) {
+	for i := range l.cfg.Plugins {
+		p := &l.cfg.Plugins[i]
+		l.hideNamed(p.Env)
+		l.hidePassed(env, p.PassEnv)
+	}
+	for i := range l.cfg.MCPServers {
+		m := &l.cfg.MCPServers[i]
+		l.hideNamed(m.Env)
+		l.hideNamed(m.Headers)
+		l.hidePassed(env, m.PassEnv)
+	}
+	l.warnOfShort()
+}
+
+func (l *loader) hideNamed(values map[string]string) {
+	for name, value := range values {
+		if scheme, token, ok := strings.Cut(value, " "); ok && !strings.Contains(token, " ") && len(scheme) <= len("Negotiate") {
+			value = token // of "Bearer TOKEN"
+		}
+		if redact.SecretName(name) && len(value) >= redact.MinLength {
+			l.secrets.addDerived(value)
+		}
+	}
+}
+
+func (l *loader) hidePassed(env *Environment, names []string) {
+	for _, name := range names {
+		if value, ok := env.Lookup(name); ok && redact.SecretName(name) && len(value) >= redact.MinLength {
+			l.secrets.add("env:"+name, value)
+		}
+	}
+}
+
+// warnOfShort tells of secrets that are too short to be masked.
+func (l *loader) warnOfShort() {
+	for _, s := range l.secrets.list {
+		if s.Ref == "" || len(s.Value) >= redact.MinLength {
+			continue
+		}
+		l.diags = append(l.diags, &hcl.Diagnostic{
+			Severity: hcl.DiagWarning, Summary: "Secret is too short to be masked", Subject: l.placeOf(s.Ref),
+			Detail: fmt.Sprintf("%q gives fewer than %d bytes, which stand in many words: where it is part of a longer text, such as a line of the log, it stays readable. Use a longer secret.", s.Ref, redact.MinLength),
+		})
+	}
+}
+
+// placeOf finds where secret(ref) is written; nil if it is not written like that, or in JSON syntax.
+func (l *loader) placeOf(ref string) (at *hcl.Range) {
+	for _, path := range l.order {
+		file := l.files[path]
+		if file == nil {
+			continue
+		}
+		body, ok := file.Body.(*hclsyntax.Body)
+		if !ok {
+			continue
+		}
+		// The visitor never fails.
+		hclsyntax.VisitAll(body, func(n hclsyntax.Node) hcl.Diagnostics { //nolint:errcheck
+			call, ok := n.(*hclsyntax.FunctionCallExpr)
+			if !ok || at != nil || call.Name != "secret" || len(call.Args) != 1 {
+				return nil
+			}
+			if arg, diags := call.Args[0].Value(nil); !diags.HasErrors() && arg.Type() == cty.String && arg.AsString() == ref {
+				at = call.Range().Ptr()
+			}
+			return nil
+		})
+	}
+	return at
+}
+
+// values are the secrets themselves.
+func (s *secretSet) values() []string {
+	list := make([]string, 0, len(s.list))
+	for _, secret := range s.list {
+		if !slices.Contains(list, secret.Value) {
+			list = append(list, secret.Value)
+		}
+	}
+	return list
+}
