@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hermesd/hermesd/runtime/tool"
@@ -70,12 +71,12 @@ type Log struct {
 	changed chan struct{} // closed and replaced after each write
 	closed  bool
 
-	wake   chan struct{} // somebody should write the open group now
-	timer  *time.Timer   // somebody should write it soon
-	stop   context.CancelFunc
-	ended  chan struct{}
-	close  func() error
-	warned bool // a failed write has been told; guarded by writing
+	wake  chan struct{} // somebody should write the open group now
+	timer *time.Timer   // somebody should write it soon
+	stop  context.CancelFunc
+	ended chan struct{}
+	close func() error
+	fault atomic.Pointer[error] // of the last write; nil if it succeeded
 }
 
 // group is what the next write will take.
@@ -163,6 +164,15 @@ func (l *Log) Note(r *tool.Record) {
 	if _, err := l.add(r); err != nil {
 		l.log.Error("an audit record is lost", "kind", r.Kind, "call", r.CallID, "tool", r.Tool, "outcome", r.Outcome, "error", err)
 	}
+}
+
+// Blocked is why calls do not run: the last records could not be written, and the options do not allow calls without. It
+// tries nothing by itself; what nobody waits for is tried again each second.
+func (l *Log) Blocked() error {
+	if err := l.fault.Load(); err != nil && !l.options.Allow {
+		return *err
+	}
+	return nil
 }
 
 // Head is the end of the chain as it is written now.

@@ -136,8 +136,7 @@ func (l *Log) wrote(g *group, head Head) {
 			delete(l.unended, e.CallID)
 		}
 	}
-	if l.warned {
-		l.warned = false
+	if l.fault.Swap(nil) != nil {
 		l.log.Info("audit records can be written again")
 	}
 	l.mu.Lock()
@@ -149,8 +148,7 @@ func (l *Log) wrote(g *group, head Head) {
 // failed tells those who wait and keeps what nobody waits for.
 func (l *Log) failed(g *group, err error) {
 	g.err = err
-	if !l.warned {
-		l.warned = true
+	if l.fault.Swap(&err) == nil {
 		l.log.Error("audit records cannot be written", "error", err)
 	}
 	var kept []Entry

@@ -1,11 +1,15 @@
 package config
 
+// LocalAgent is the name of the agent that the programs of the person who runs the daemon are, without a token.
+const LocalAgent = "local"
+
 // Agent is a principal: its token, what it may use, and how its tools are shown to it.
 type Agent struct {
 	// Name is the block's label.
 	Name string `label:"1-64"`
 	// TokenSHA256 is the SHA-256 of the agent's bearer token in hexadecimal; `hermesd agent token NAME` prints both. An agent
-	// without one can only connect over the unix socket.
+	// without one can only connect over the unix socket; but the agent "local" also over HTTP from this machine, for the
+	// programs of the person who runs the daemon.
 	TokenSHA256 string `key:"token_sha256"`
 	// Toolsets are what the agent may use: toolset names, "core", "mcp:NAME", "mcp:*", "plugin:NAME", or "*". Without this
 	// key an agent has every toolset; [] gives it none.
@@ -21,6 +25,9 @@ type Agent struct {
 	ToolSearch ToolSearch `key:"tool_search" inherit:"true"`
 	// Guard overrides keys of guard for this agent.
 	Guard Guard `key:"guard" inherit:"true"`
+	// Enabled is false for an agent that stays configured and cannot connect. An agent "local" that is not enabled is the way
+	// to have none without a token: a person's daemon otherwise has one, beside those that are configured.
+	Enabled bool `key:"enabled" default:"true"`
 
 	Pos Position
 }

@@ -71,8 +71,9 @@ func (l *loader) checkHTTP(s *scope, env *Environment) {
 	if !local && listen.TLS == nil {
 		s.errorf("http", "Listener without TLS", "%s can be reached from other machines, and tokens would cross the network in the clear. Add tls { cert = … key = … } to listen, or listen on 127.0.0.1.", listen.HTTP)
 	}
-	tokens := slices.ContainsFunc(l.cfg.Agents, func(a Agent) bool { return a.TokenSHA256 != "" })
-	if !tokens && (env.Service || !local) {
+	tokens := slices.ContainsFunc(l.cfg.Agents, func(a Agent) bool { return a.TokenSHA256 != "" && a.Enabled })
+	closed := slices.ContainsFunc(l.cfg.Agents, func(a Agent) bool { return a.Name == LocalAgent && !a.Enabled })
+	if !tokens && (env.Service || !local || closed) {
 		s.errorf("http", "Listener without agents", "No agent has a token, so nobody could be told from anybody. Add agent \"NAME\" { token_sha256 = … } (`hermesd agent token NAME` makes one), or write http = \"off\".")
 	}
 }

@@ -67,7 +67,7 @@ func TestTheExampleLoadsWithEverythingSwitchedOn(t *testing.T) {
 	if got := cfg.MCPServers[1].Headers["Authorization"]; got != "Bearer s-tracker" {
 		t.Errorf("header is %q", got)
 	}
-	if len(cfg.Rules) != 3 || len(cfg.Hooks) != 3 || len(cfg.Agents) != 1 {
+	if len(cfg.Rules) != 3 || len(cfg.Hooks) != 3 || len(cfg.Agents) != 2 {
 		t.Errorf("%d rules, %d hooks, %d agents", len(cfg.Rules), len(cfg.Hooks), len(cfg.Agents))
 	}
 }

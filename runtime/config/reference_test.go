@@ -58,7 +58,7 @@ configuration: a block or key that may stand once may stand once in all of them.
 
 | Function | Result |
 | --- | --- |
-| ` + "`secret(\"env:NAME\")`" + ` | the environment variable's value; masked in logs, audit, console and ` + "`config show`" + `, like every secret |
+| ` + "`secret(\"env:NAME\")`" + ` | the environment variable's value; masked in logs, audit, errors and ` + "`config show`" + `, like every secret |
 | ` + "`secret(\"file:PATH\")`" + ` | the file's text without the newline at its end |
 | ` + "`secret(\"credential:NAME\")`" + ` | the file of that name in ` + "`$CREDENTIALS_DIRECTORY`" + `, where systemd's ` + "`LoadCredential=`" + ` puts it |
 | ` + "`env(\"NAME\")`, `env(\"NAME\", \"default\")`" + ` | the environment variable's value; without a default it must be set |

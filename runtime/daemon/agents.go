@@ -13,15 +13,12 @@ import (
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
-// localAgent is the agent that a person's own programs are, without a token.
-const localAgent = "local"
-
 // agents knows the configured principals and tells who a caller is.
 type agents struct {
 	names   []string // in the order of the configuration
 	byName  map[string]*disclosure.Agent
 	byToken map[[sha256.Size]byte]*disclosure.Agent
-	// local is the implicit agent; nil where there is none (a system service).
+	// local is the agent of a person's own programs; nil where there is none (a system service, or it is switched off).
 	local *disclosure.Agent
 	uid   int
 	// toolsets resolves the operator's own names.
@@ -38,8 +35,15 @@ func newAgents(cfg *config.Config, service bool) (*agents, error) {
 		return nil, err
 	}
 	a := &agents{byName: map[string]*disclosure.Agent{}, byToken: map[[sha256.Size]byte]*disclosure.Agent{}, uid: os.Getuid(), toolsets: toolsets}
+	implicit := !service
 	for i := range cfg.Agents {
 		block := &cfg.Agents[i]
+		if block.Name == config.LocalAgent {
+			implicit = false
+		}
+		if !block.Enabled {
+			continue
+		}
 		var granted []string
 		if block.Toolsets != nil {
 			granted = append([]string{}, *block.Toolsets...)
@@ -61,14 +65,12 @@ func newAgents(cfg *config.Config, service bool) (*agents, error) {
 		}
 		a.byToken[[sha256.Size]byte(sum)] = agent
 	}
-	switch configured, ok := a.byName[localAgent]; {
-	case service:
-	case ok:
-		a.local = configured
-	default:
-		a.local = &disclosure.Agent{Name: localAgent, Scope: toolsets.Scope(nil, nil), Settings: settings(&cfg.Tools.ToolSearch, 0, toolsets), Attended: true}
-		a.names = append(a.names, localAgent)
-		a.byName[localAgent] = a.local
+	if implicit {
+		a.names = append(a.names, config.LocalAgent)
+		a.byName[config.LocalAgent] = &disclosure.Agent{Name: config.LocalAgent, Scope: toolsets.Scope(nil, nil), Settings: settings(&cfg.Tools.ToolSearch, 0, toolsets), Attended: true}
+	}
+	if !service {
+		a.local = a.byName[config.LocalAgent]
 	}
 	return a, nil
 }

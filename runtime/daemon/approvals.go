@@ -38,7 +38,7 @@ func (d *Daemon) openApprovals() error {
 	if block.Webhook != "" {
 		var link func(*approval.Pending) (string, error)
 		if !d.options.Standalone && d.cfg.Listen.HTTP != "off" {
-			link = func(p *approval.Pending) (string, error) { return d.approvals.Link(d.fronts.url, p) }
+			link = d.answerLink
 		}
 		if d.approvals.webhook, err = approval.NewWebhook(&webhook.Options{URL: block.Webhook, Secret: block.Secret}, link); err != nil {
 			return err
@@ -50,6 +50,15 @@ func (d *Daemon) openApprovals() error {
 		OnAsked: d.approvalAsked, OnClosed: d.approvalClosed, Logger: d.logger,
 	})
 	return err
+}
+
+// answerLink is where a human answers a request; "" if no name is known by which people reach this machine.
+func (d *Daemon) answerLink(p *approval.Pending) (string, error) {
+	base := d.cfg.Listen.Reach(d.fronts.httpListener.Addr().String())
+	if base == "" {
+		return "", nil
+	}
+	return d.approvals.Link(base, p)
 }
 
 // Close voids what is open. It may be called more than once, and on approvals that were never opened.

@@ -8,7 +8,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
+	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -22,11 +26,12 @@ import (
 
 // fronts are the front ends and what they listen on.
 type fronts struct {
-	desk   *frontend.Desk
-	logger *slog.Logger
-	mcp    *mcp.Server
-	http   *http.Server // nil where nothing listens
-	admin  *admin.Server
+	desk     *frontend.Desk
+	logger   *slog.Logger
+	mcp      *mcp.Server
+	http     *http.Server // nil where nothing listens
+	handling sync.RWMutex // held for reading by every HTTP request that is being answered
+	admin    *admin.Server
 
 	httpListener, adminListener net.Listener
 	url                         string
@@ -36,8 +41,12 @@ type fronts struct {
 func (d *Daemon) newFronts() (_ *fronts, err error) {
 	f := &fronts{desk: d.desk, logger: d.logger}
 	listen := &d.cfg.Listen
+	hosts, origins := slices.Clone(listen.AllowedHosts), slices.Clone(listen.AllowedOrigins)
+	if public, err := url.Parse(listen.PublicURL); err == nil && public.Host != "" {
+		hosts, origins = append(hosts, public.Hostname()), append(origins, public.Scheme+"://"+public.Host)
+	}
 	gate := frontend.NewGate(d.agents, &frontend.GateOptions{
-		AllowedHosts: listen.AllowedHosts, AllowedOrigins: listen.AllowedOrigins,
+		AllowedHosts: hosts, AllowedOrigins: origins,
 		MaxBody: int64(listen.MaxRequestBytes), Vet: d.peers.vet, Logger: d.logger,
 	})
 	f.mcp, err = mcp.New(&mcp.Options{
@@ -53,7 +62,7 @@ func (d *Daemon) newFronts() (_ *fronts, err error) {
 		}
 	}()
 	if listen.HTTP != "off" {
-		calls, err := functions.New(&functions.Options{Desk: d.desk, Gate: gate, Results: d.results, Logger: d.logger})
+		calls, err := functions.New(&functions.Options{Desk: d.desk, Gate: gate, Results: d.results, Healthy: d.healthy, Logger: d.logger})
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +70,7 @@ func (d *Daemon) newFronts() (_ *fronts, err error) {
 		mux.Handle(mcp.Path, d.via.handler(f.mcp.Handler()))
 		mux.Handle("/", calls.Handler())
 		mux.Handle(approval.LinkPath, gate.Public(d.approvals.Links()))
-		f.http = frontend.NewHTTPServer(mux, &frontend.ServerOptions{MaxHeaderBytes: int(listen.MaxHeaderBytes), Logger: d.logger})
+		f.http = frontend.NewHTTPServer(f.counted(mux), &frontend.ServerOptions{MaxHeaderBytes: int(listen.MaxHeaderBytes), Logger: d.logger})
 		if f.httpListener, f.url, err = listenHTTP(listen); err != nil {
 			return nil, err
 		}
@@ -85,17 +94,28 @@ func listenHTTP(listen *config.Listen) (net.Listener, string, error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("%w: set listen { http } to an address of this machine", err)
 	}
-	scheme := "http"
+	base := "http://" + listener.Addr().String()
+	// Below TLS, so that net/http has the connection that it knows: the handshake has its time limit, and requests tell that
+	// they came encrypted.
+	listener = frontend.LimitListener(listener, listen.MaxConnections)
 	if listen.TLS != nil {
 		certificate, err := tls.LoadX509KeyPair(listen.TLS.Cert, listen.TLS.Key)
 		if err != nil {
 			return nil, "", errors.Join(fmt.Errorf("listen { tls }: %w", err), listener.Close())
 		}
 		listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
-		scheme = "https"
+		base = "https://" + listener.Addr().String()
 	}
-	url := scheme + "://" + listener.Addr().String()
-	return frontend.LimitListener(listener, listen.MaxConnections), url, nil
+	return listener, base, nil
+}
+
+// counted lets the end of a stop wait for a handler's requests.
+func (f *fronts) counted(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.handling.RLock()
+		defer f.handling.RUnlock()
+		h.ServeHTTP(w, r)
+	})
 }
 
 // serve runs what listens, until close.
@@ -131,7 +151,28 @@ func (f *fronts) close(ctx context.Context) error {
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		f.logger.Debug("calls were still running at shutdown_timeout")
+		return f.abort()
+	}
+	return err
+}
+
+// abort takes the connections from HTTP requests that are still being answered, which ends them, and waits a moment for
+// that: what they use is closed next.
+func (f *fronts) abort() error {
+	if f.http == nil {
 		return nil
+	}
+	err := f.http.Close()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f.handling.Lock()
+		defer f.handling.Unlock()
+	}()
+	select {
+	case <-ended:
+	case <-time.After(lastGrace / 3):
+		f.logger.Warn("an HTTP request does not end although its connection is closed")
 	}
 	return err
 }

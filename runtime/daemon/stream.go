@@ -1,12 +1,14 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
+	"github.com/hermesd/hermesd/runtime/config"
 	"github.com/hermesd/hermesd/runtime/disclosure"
 	"github.com/hermesd/hermesd/runtime/frontend"
 	"github.com/hermesd/hermesd/runtime/tool"
@@ -33,12 +35,13 @@ func (d *Daemon) Call(ctx context.Context, agent, name string, args json.RawMess
 }
 
 func (d *Daemon) agent(name string) (*disclosure.Agent, error) {
-	if name == "" {
-		name = localAgent
-	}
-	found, ok := d.agents.ByName(name)
-	if !ok {
-		return nil, fmt.Errorf("no agent is named %q; configured are: %s", name, strings.Join(d.agents.names, ", "))
+	found, ok := d.agents.ByName(cmp.Or(name, config.LocalAgent))
+	switch all := strings.Join(d.agents.names, ", "); {
+	case ok:
+	case name == "":
+		return nil, fmt.Errorf("name an agent with --agent; there is: %s", all)
+	default:
+		return nil, fmt.Errorf("there is no agent %q; there is: %s", name, all)
 	}
 	return found, nil
 }
