@@ -46,6 +46,10 @@ generate: ## make the generated files again
 bench: ## calls, side by side with what they are compared with
 	$(GO) test -run '^$$' -bench . -benchtime 2s ./runtime/daemon ./internal/bench/...
 
+.PHONY: bars
+bars: ## every measured bar beside what it is compared with; fails if one is missed (minutes, on a machine left alone)
+	$(GO) run ./internal/bench/checkbars
+
 .PHONY: bench-search
 bench-search: ## search quality and speed (set HERMESD_EVAL_DATA to the folder of the evaluation data)
 	$(GO) run ./search/searchtest/benchsearch

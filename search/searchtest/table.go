@@ -35,13 +35,13 @@ var sizes = []size{
 }
 
 // RunTable measures quality and speed on the sets in dir and prints one table. Without dir only our own corpus is
-// judged, and the table says so.
-func RunTable(ctx context.Context, w io.Writer, dir string) error {
+// judged, and the table says so. What it measured goes to readings, too, as a Go benchmark prints it.
+func RunTable(ctx context.Context, w, readings io.Writer, dir string) error {
 	own, err := Corpus()
 	if err != nil {
 		return err
 	}
-	t := &table{ctx: ctx, w: tabwriter.NewWriter(w, 2, 0, 2, ' ', tabwriter.AlignRight)}
+	t := &table{ctx: ctx, w: tabwriter.NewWriter(w, 2, 0, 2, ' ', tabwriter.AlignRight), readings: readings}
 	t.row("set", "tools", "queries", "recall@1", "recall@5", "nDCG@5", "no match", "weak", "false")
 	if _, err := t.judge(own); err != nil {
 		return err
@@ -60,9 +60,17 @@ func RunTable(ctx context.Context, w io.Writer, dir string) error {
 }
 
 type table struct {
-	ctx context.Context
-	w   *tabwriter.Writer
+	ctx      context.Context
+	w        *tabwriter.Writer
+	readings io.Writer
 }
+
+// read prints what was measured of one thing, value before unit.
+func (t *table) read(name string, pairs ...any) {
+	fmt.Fprintf(t.readings, "BenchmarkSearch/%s 1 %s", name, fmt.Sprintln(pairs...))
+}
+
+func ms(d time.Duration) float64 { return d.Seconds() * 1e3 }
 
 func (t *table) row(cells ...any) {
 	for _, c := range cells {
@@ -73,7 +81,7 @@ func (t *table) row(cells ...any) {
 			if c == 0 {
 				fmt.Fprint(t.w, "-\t")
 			} else {
-				fmt.Fprintf(t.w, "%.2f\t", c.Seconds()*1e3)
+				fmt.Fprintf(t.w, "%.2f\t", ms(c))
 			}
 		default:
 			fmt.Fprintf(t.w, "%v\t", c)
@@ -107,11 +115,13 @@ func (t *table) judge(set *Set) (all [2]Metrics, err error) {
 		falseAnswers = m.False
 	}
 	t.row(set.Name, len(set.Docs), len(set.Queries), m.Recall1, m.Recall5, m.NDCG5, m.NoMatch, m.Weak, falseAnswers)
+	t.read(set.Name, m.Recall5, "recall@5", m.NDCG5, "nDCG@5", m.Weak, "weak", m.False, "false")
 	return [2]Metrics{m, all[1]}, nil
 }
 
 func (t *table) quality(dir string) error {
 	var macro, keyword Metrics
+	worst := 0.0
 	macroSets := MacroSets()
 	for _, name := range append(macroSets, "many", "stress100k") {
 		set, err := LoadSet(filepath.Join(dir, name))
@@ -122,6 +132,7 @@ func (t *table) quality(dir string) error {
 		if err != nil {
 			return err
 		}
+		worst = max(worst, m[0].NoMatch)
 		if !slices.Contains(macroSets, name) {
 			continue
 		}
@@ -137,6 +148,9 @@ func (t *table) quality(dir string) error {
 	keyword.Done()
 	t.row(fmt.Sprintf("macro of %d", len(macroSets)), "", "", macro.Recall1, macro.Recall5, macro.NDCG5, "", "", "")
 	t.row("keyword queries", "", keyword.Answerable, keyword.Recall1, keyword.Recall5, keyword.NDCG5, "", "", "")
+	t.read("macro", macro.Recall5, "recall@5", macro.NDCG5, "nDCG@5")
+	t.read("keyword", keyword.Recall5, "recall@5")
+	t.read("worst", worst, "no-match")
 	return nil
 }
 
@@ -196,6 +210,7 @@ func (t *table) measure(set *Set, s size, disk string) error {
 		}
 	}
 	t.row(len(set.Docs), p50, p95, s.limit50, s.limit95, took.visible, took.build, reopen, found, used>>20)
+	t.read(fmt.Sprint("tools=", len(set.Docs)), ms(p50), "p50-ms", ms(p95), "p95-ms", ms(took.build), "build-ms", ms(reopen), "reopen-ms")
 	return nil
 }
 

@@ -45,6 +45,7 @@ type Verdict struct {
 	Bar
 	Measured float64
 	Limit    float64
+	Others   []float64 // what the bar's terms are of; empty if something was not measured
 	Missed   bool
 	// Beyond is by which share of its limit the reading lies on the wrong side, negative on the right one: the median of the
 	// rounds' shares, since what is compared was measured in the same round.
@@ -76,6 +77,13 @@ func (b *Bar) Judge(rounds []Readings) Verdict {
 			share = 1 - r[b.Reading]/limit
 		}
 		measured, limits, beyond = append(measured, r[b.Reading]), append(limits, limit), append(beyond, share)
+	}
+	for _, t := range b.Terms {
+		var list []float64
+		for _, r := range rounds {
+			list = append(list, r[t.Of])
+		}
+		v.Others = append(v.Others, median(list))
 	}
 	v.Measured, v.Limit, v.Beyond = median(measured), median(limits), median(beyond)
 	allowed := Noise
