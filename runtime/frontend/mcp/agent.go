@@ -26,6 +26,9 @@ const (
 	methodCallTool   = "tools/call"
 )
 
+// methodUpdated tells that a resource changed.
+const methodUpdated = "notifications/resources/updated"
+
 // The methods of what a server asks a client.
 const (
 	methodElicit = "elicitation/create"

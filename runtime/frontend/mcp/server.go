@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -50,7 +51,7 @@ type Options struct {
 	Version string
 	// Instructions are for the agent's model, beside the tools' own texts; "" for none.
 	Instructions string
-	// MaxSessions bounds the live sessions of all agents; 0 is 1000.
+	// MaxSessions bounds the live sessions of all agents, and see [frontend.Shares] those of one; 0 is 1000.
 	MaxSessions int
 	// SessionIdle ends a session without requests; 0 is 30 minutes.
 	SessionIdle time.Duration
@@ -75,10 +76,12 @@ type Server struct {
 	base context.Context
 	stop context.CancelFunc
 
+	refreshing sync.Mutex // taken before mu
+
 	mu      sync.Mutex
 	agents  map[string]*agentServer
 	closed  bool
-	streams sync.WaitGroup
+	streams sync.WaitGroup // and those who tell of changed resources
 }
 
 // New makes a front end. It starts nothing.
@@ -114,20 +117,24 @@ func (s *Server) Handler() http.Handler { return s.http }
 
 // Refresh compares every agent's tools with what its clients were told, and tells them that the list changed where it
 // did. Call it after each generation of the catalog and after a reload of the configuration. Sessions of agents that are
-// no more are ended.
+// no more are ended. Requests go on meanwhile.
 func (s *Server) Refresh() {
+	s.refreshing.Lock()
+	defer s.refreshing.Unlock()
 	s.mu.Lock()
+	all := maps.Clone(s.agents)
+	s.mu.Unlock()
 	var gone []*agentServer
-	for name, a := range s.agents {
-		agent, ok := s.options.Desk.Agents.ByName(name)
-		if !ok {
-			gone = append(gone, a)
-			delete(s.agents, name)
+	for name, a := range all {
+		if agent, ok := s.options.Desk.Agents.ByName(name); ok {
+			a.update(agent)
 			continue
 		}
-		a.update(agent)
+		gone = append(gone, a)
+		s.mu.Lock()
+		delete(s.agents, name)
+		s.mu.Unlock()
 	}
-	s.mu.Unlock()
 	for _, a := range gone {
 		a.end()
 	}
@@ -158,6 +165,16 @@ func (s *Server) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// goWork runs f in a goroutine that Close waits for, unless the front end is closed.
+func (s *Server) goWork(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.streams.Go(f)
+	}
+	return !s.closed
 }
 
 // server returns the SDK server of an agent, made at its first request. It is nil once the front end is closed.

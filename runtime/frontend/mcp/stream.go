@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -37,7 +39,7 @@ func (s *Server) ServeStream(ctx context.Context, agent *disclosure.Agent, rwc i
 	defer s.streams.Done()
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	conn := newStreamConn(rwc)
+	conn := newStreamConn(rwc, s.options.Logger)
 	session, err := server.sdk.Connect(frontend.WithAgent(ctx, agent), conn, nil)
 	if err != nil {
 		return errors.Join(err, conn.Close())
@@ -49,6 +51,9 @@ func (s *Server) ServeStream(ctx context.Context, agent *disclosure.Agent, rwc i
 	})
 	defer stop()
 	err = session.Wait()
+	if conn.stalled.Load() {
+		return errUnread
+	}
 	if ctx.Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) {
 		return nil
 	}
@@ -74,8 +79,10 @@ type streamConn struct {
 	lines chan line
 	queue []jsonrpc.Message // the rest of a batch; only Read touches it
 	ids   *exactIDs
+	out   *outbox
+	log   *slog.Logger
 
-	writing sync.Mutex
+	stalled atomic.Bool // it was closed because the client read nothing
 
 	mu      sync.Mutex
 	pending map[any]struct{} // ids of requests that were read and not answered
@@ -91,13 +98,17 @@ type line struct {
 	err  error
 }
 
-func newStreamConn(rwc io.ReadWriteCloser) *streamConn {
-	return &streamConn{id: rand.Text(), rwc: rwc, lines: make(chan line), ids: newExactIDs(), pending: map[any]struct{}{}, closed: make(chan struct{})}
+func newStreamConn(rwc io.ReadWriteCloser, logger *slog.Logger) *streamConn {
+	return &streamConn{
+		id: rand.Text(), rwc: rwc, lines: make(chan line), ids: newExactIDs(), out: newOutbox(), log: logger,
+		pending: map[any]struct{}{}, closed: make(chan struct{}),
+	}
 }
 
 // Connect implements [sdk.Transport].
 func (c *streamConn) Connect(context.Context) (sdk.Connection, error) {
 	go c.read()
+	go c.write()
 	return c, nil
 }
 
@@ -214,29 +225,23 @@ func (c *streamConn) complain(code int, message string) error {
 	if err != nil {
 		return err
 	}
-	return c.send(raw)
+	return c.send(context.Background(), raw)
 }
 
 // Write implements [sdk.Connection].
 func (c *streamConn) Write(ctx context.Context, m jsonrpc.Message) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	raw, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
 		return err
 	}
-	err = c.send(c.ids.show(raw))
+	if r, ok := m.(*jsonrpc.Request); ok && tellsOfChange(r) {
+		c.out.mention(raw) // even if its time is over, which it shares with other sessions
+		return nil
+	}
+	err = c.send(ctx, c.ids.show(raw))
 	if r, ok := m.(*jsonrpc.Response); ok {
 		c.answered(r.ID.Raw())
 	}
-	return err
-}
-
-func (c *streamConn) send(raw []byte) error {
-	c.writing.Lock()
-	defer c.writing.Unlock()
-	_, err := c.rwc.Write(append(raw, '\n'))
 	return err
 }
 

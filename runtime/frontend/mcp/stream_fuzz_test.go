@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
+	"sync"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -23,7 +25,9 @@ func FuzzStream(f *testing.F) {
 		c := newStreamConn(struct {
 			io.ReadWriter
 			io.Closer
-		}{&out, io.NopCloser(nil)})
+		}{&out, io.NopCloser(nil)}, slog.New(slog.DiscardHandler))
+		var writing sync.WaitGroup
+		writing.Go(c.write)
 		lines := bufio.NewReader(bytes.NewReader(in))
 		for {
 			text, err := ReadLine(lines)
@@ -43,6 +47,10 @@ func FuzzStream(f *testing.F) {
 				}
 			}
 		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		writing.Wait()
 		for answers := bufio.NewScanner(&out); answers.Scan(); {
 			if !json.Valid(answers.Bytes()) {
 				t.Errorf("sent %q", answers.Text())

@@ -17,6 +17,9 @@ import (
 type subscriptions struct {
 	mu    sync.Mutex
 	byURI map[string]*subscription
+
+	updated map[string]struct{} // resources that changed and were not told yet
+	telling bool                // somebody is telling
 }
 
 type subscription struct {
@@ -77,11 +80,12 @@ func (s *subscriptions) join(uri string, session *sdk.ServerSession) bool {
 
 // begin notes a new subscription, or joins one that began meanwhile and reports false.
 func (s *subscriptions) begin(uri string, session *sdk.ServerSession, cancel func()) bool {
-	if s.join(uri, session) {
-		return false
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if x, ok := s.byURI[uri]; ok {
+		x.sessions[session]++
+		return false
+	}
 	if s.byURI == nil {
 		s.byURI = map[string]*subscription{}
 	}
@@ -108,12 +112,40 @@ func (a *agentServer) unsubscribe(_ context.Context, req *sdk.UnsubscribeRequest
 	return nil
 }
 
-// resourceUpdated tells the sessions that subscribed.
+// resourceUpdated has the sessions told that subscribed. It returns at once, since a library calls it from where it takes in
+// everything else that its server says; what changes again before it was told is told once.
 func (a *agentServer) resourceUpdated(uri string) {
-	a.prune()
-	if err := a.sdk.ResourceUpdated(a.owner.base, &sdk.ResourceUpdatedNotificationParams{URI: uri}); err != nil {
-		a.owner.options.Logger.Debug("a changed resource was not told", "uri", uri, "error", err)
+	s := &a.subscribed
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.updated == nil {
+		s.updated = map[string]struct{}{}
 	}
+	s.updated[uri] = struct{}{}
+	if !s.telling {
+		s.telling = a.owner.goWork(a.tellUpdates)
+	}
+}
+
+// tellUpdates tells of changed resources until there are no more.
+func (a *agentServer) tellUpdates() {
+	for uris := a.subscribed.takeUpdated(); len(uris) > 0; uris = a.subscribed.takeUpdated() {
+		a.prune()
+		for uri := range uris {
+			if err := a.sdk.ResourceUpdated(a.owner.base, &sdk.ResourceUpdatedNotificationParams{URI: uri}); err != nil {
+				a.owner.options.Logger.Debug("a changed resource was not told", "uri", uri, "error", err)
+			}
+		}
+	}
+}
+
+func (s *subscriptions) takeUpdated() map[string]struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	uris := s.updated
+	s.updated = nil
+	s.telling = len(uris) > 0
+	return uris
 }
 
 // prune ends what only sessions that have ended wanted.

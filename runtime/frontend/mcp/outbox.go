@@ -1,0 +1,136 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+const (
+	// unreadTime is how long a client on a stream may take to make room for one piece of a message.
+	unreadTime = 30 * time.Second
+	// unreadPiece is how much of a message is written at a time, in bytes: a client that reads slowly gets on all the same.
+	unreadPiece = 64 << 10
+)
+
+var errUnread = fmt.Errorf("the client has read nothing for %v; its stream was closed", unreadTime)
+
+// outbox is what is to be written to a client's stream, in order. One goroutine writes it, so that a client that has stopped
+// reading keeps only those waiting whose message it is to read.
+type outbox struct {
+	more chan struct{} // capacity 1: there is something to write
+
+	mu    sync.Mutex
+	queue []*letter
+}
+
+// letter is one message.
+type letter struct {
+	raw  []byte
+	sent chan struct{} // closed when it has been written or err says why not; nil if nobody waits for that
+	err  error
+}
+
+func newOutbox() *outbox { return &outbox{more: make(chan struct{}, 1)} }
+
+// put queues a message for whose writing somebody waits.
+func (o *outbox) put(raw []byte) *letter {
+	l := &letter{raw: raw, sent: make(chan struct{})}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.add(l)
+	return l
+}
+
+// mention queues a message that says only that something changed. Nobody waits for it, and while it waits it need not be
+// said again: so there are never more of them than things that can change.
+func (o *outbox) mention(raw []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !slices.ContainsFunc(o.queue, func(l *letter) bool { return l.sent == nil && bytes.Equal(l.raw, raw) }) {
+		o.add(&letter{raw: raw})
+	}
+}
+
+// add queues a message. The mutex is held.
+func (o *outbox) add(l *letter) {
+	o.queue = append(o.queue, l)
+	select {
+	case o.more <- struct{}{}:
+	default:
+	}
+}
+
+// next takes the oldest message; nil if there is none.
+func (o *outbox) next() *letter {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.queue) == 0 {
+		return nil
+	}
+	l := o.queue[0]
+	o.queue = o.queue[1:]
+	return l
+}
+
+// tellsOfChange reports whether a notification says no more than that something changed.
+func tellsOfChange(r *jsonrpc.Request) bool {
+	return !r.IsCall() && (r.Method == methodUpdated || strings.HasSuffix(r.Method, "/list_changed"))
+}
+
+// send returns when a message has been written, the connection is closed, or ctx has ended.
+func (c *streamConn) send(ctx context.Context, raw []byte) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	l := c.out.put(raw)
+	select {
+	case <-l.sent:
+		return l.err
+	case <-c.closed:
+		return io.ErrClosedPipe
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// write writes what is in the outbox until the connection is closed. A client that stops reading has its connection closed.
+func (c *streamConn) write() {
+	stalled := time.AfterFunc(unreadTime, c.stall)
+	stalled.Stop()
+	defer stalled.Stop()
+	for {
+		select {
+		case <-c.out.more:
+		case <-c.closed:
+			return
+		}
+		for l := c.out.next(); l != nil; l = c.out.next() {
+			for piece := range slices.Chunk(append(l.raw, '\n'), unreadPiece) {
+				stalled.Reset(unreadTime)
+				if _, l.err = c.rwc.Write(piece); l.err != nil {
+					break
+				}
+			}
+			stalled.Stop()
+			if l.sent != nil {
+				close(l.sent)
+			}
+		}
+	}
+}
+
+// stall closes the connection of a client that does not read.
+func (c *streamConn) stall() {
+	c.stalled.Store(true)
+	if err := c.Close(); err != nil {
+		c.log.Debug("stream closed", "error", err)
+	}
+}
