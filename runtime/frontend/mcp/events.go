@@ -20,7 +20,7 @@ const (
 )
 
 var (
-	errTooManySessions = errors.New("too many sessions are open; close one or try again later")
+	errTooManySessions = errors.New("this agent has too many open sessions for the room that is left; close one or try again later")
 	errForgotten       = errors.New("the events after this one are not kept any more")
 )
 
@@ -29,12 +29,13 @@ var (
 // as the session lives.) Since the SDK tells it of every session's begin and end, it also knows which sessions there are
 // and whose they are.
 type events struct {
-	maxSessions, maxBytes int
-	onClosed              func(sessionID string) // hears of sessions that have ended; may be nil
+	maxBytes int
+	onClosed func(sessionID string) // hears of sessions that have ended; may be nil
 
 	mu       sync.Mutex
 	sessions map[string]*liveSession
-	order    *list.List // of *kept, the oldest first; sessions' own streams are not in it
+	room     frontend.Shares // a place for each session
+	order    *list.List      // of *kept, the oldest first; sessions' own streams are not in it
 	bytes    int
 }
 
@@ -54,7 +55,7 @@ type kept struct {
 }
 
 func newEvents(maxSessions, maxBytes int) *events {
-	return &events{maxSessions: maxSessions, maxBytes: maxBytes, sessions: map[string]*liveSession{}, order: list.New()}
+	return &events{maxBytes: maxBytes, room: frontend.Shares{Max: int64(maxSessions)}, sessions: map[string]*liveSession{}, order: list.New()}
 }
 
 // Open implements [sdk.EventStore]. A session's first stream is its own, which has no name.
@@ -67,7 +68,7 @@ func (e *events) Open(ctx context.Context, sessionID, streamID string) error {
 		switch {
 		case streamID != "" || agent == nil:
 			return errors.New("a stream without a session")
-		case len(e.sessions) >= e.maxSessions:
+		case !e.room.Take(agent.Name, 1):
 			return errTooManySessions
 		}
 		s = &liveSession{agent: agent.Name, streams: map[string]*kept{}}
@@ -158,6 +159,7 @@ func (e *events) SessionClosed(_ context.Context, sessionID string) error {
 		e.forget(s, k)
 	}
 	delete(e.sessions, sessionID)
+	e.room.Leave(s.agent, 1)
 	return nil
 }
 
@@ -177,11 +179,11 @@ func (e *events) forget(s *liveSession, k *kept) {
 	}
 }
 
-// full reports whether no further session can be opened.
-func (e *events) full() bool {
+// full reports whether an agent can open no further session.
+func (e *events) full(agent string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.sessions) >= e.maxSessions
+	return !e.room.Fits(agent, 1)
 }
 
 // negotiated notes the protocol version of a session.

@@ -54,7 +54,7 @@ func TestEventsAreReplayedAfterTheLastSeen(t *testing.T) {
 }
 
 func TestEventsAreBounded(t *testing.T) {
-	e := newEvents(2, 1000)
+	e := newEvents(4, 1000)
 	ctx := opened(t, e, "s")
 	for i := range maxStreams + 10 {
 		if err := errors.Join(e.Open(ctx, "s", fmt.Sprint(i)), e.Append(ctx, "s", fmt.Sprint(i), make([]byte, 400))); err != nil {
@@ -80,9 +80,13 @@ func TestEventsAreBounded(t *testing.T) {
 	}
 	opened(t, e, "t")
 	if err := e.Open(ctx, "u", ""); !errors.Is(err, errTooManySessions) {
-		t.Errorf("a third session: %v", err)
+		t.Errorf("a third session, when two are free: %v", err)
 	}
-	for _, s := range []string{"s", "t"} {
+	other := frontend.WithAgent(t.Context(), &disclosure.Agent{Name: "other"})
+	if err := e.Open(other, "u", ""); err != nil {
+		t.Errorf("another agent's: %v", err)
+	}
+	for _, s := range []string{"s", "t", "u"} {
 		if err := e.SessionClosed(ctx, s); err != nil {
 			t.Fatal(err)
 		}

@@ -11,11 +11,12 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/hermesd/hermesd/runtime/frontend"
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
-// maxParked bounds the calls that wait for a client to come back with an answer.
+// maxParked bounds the questions of all agents' calls that wait for a client to come back with an answer; see [frontend.Shares].
 const maxParked = 1000
 
 // questionKey is the name of an input request that stands alone in a result.
@@ -30,10 +31,11 @@ type parked struct {
 
 	mu      sync.Mutex
 	waiting map[string]*question // by request state
+	room    frontend.Shares      // a place for each question, from before it is asked
 }
 
 func newParked(timeout time.Duration) *parked {
-	return &parked{timeout: timeout, waiting: map[string]*question{}}
+	return &parked{timeout: timeout, waiting: map[string]*question{}, room: frontend.Shares{Max: maxParked}}
 }
 
 // run is one request of a client that asks by round trips.
@@ -86,7 +88,8 @@ func serve[T any](ctx context.Context, a *agentServer, reach *reach, do work[T])
 	select {
 	case <-r.done:
 	case q := <-r.questions:
-		return outcome[T]{}, p.hold(q)
+		p.hold(q)
+		return outcome[T]{}, q
 	case <-ctx.Done():
 		r.cancel()
 		<-r.done
@@ -214,10 +217,16 @@ func (r *run) answeredEarly(requests sdk.InputRequestMap) (sdk.InputResponseMap,
 	return *early, true
 }
 
-// put hands requests to the open request and waits for the answers that the next one brings.
+// put hands requests to the open request and waits for the answers that the next one brings. Where there is no room for
+// another question, nothing is asked and the run goes on with that error.
 func (p *parked) put(ctx context.Context, r *run, requests sdk.InputRequestMap) (sdk.InputResponseMap, error) {
 	r.asking.Lock()
 	defer r.asking.Unlock()
+	if !p.enter(r) {
+		return nil, tool.Errorf(tool.RateLimited,
+			"too many calls of this agent wait for answers, so nobody was asked; answer those questions, then call again")
+	}
+	defer p.leave(r)
 	ctx, cancel := context.WithTimeoutCause(ctx, p.timeout,
 		tool.Errorf(tool.Timeout, "nobody answered within %s; silence is not consent", p.timeout))
 	defer cancel()
@@ -236,17 +245,24 @@ func (p *parked) put(ctx context.Context, r *run, requests sdk.InputRequestMap) 
 	}
 }
 
-// hold keeps a question until the client is back, and returns what takes it there.
-func (p *parked) hold(q *question) *question {
+func (p *parked) enter(r *run) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.waiting) >= maxParked {
-		q.answer <- nil
-		return &question{requests: sdk.InputRequestMap{}} // none: the client tries again later
-	}
+	return p.room.Take(r.agent, 1)
+}
+
+func (p *parked) leave(r *run) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.room.Leave(r.agent, 1)
+}
+
+// hold keeps a question until the client is back.
+func (p *parked) hold(q *question) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	q.state = rand.Text()
 	p.waiting[q.state] = q
-	return q
 }
 
 func (p *parked) drop(q *question) {

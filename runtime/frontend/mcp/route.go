@@ -91,7 +91,7 @@ func (t *router) look(w http.ResponseWriter, r *http.Request) {
 		t.without.ServeHTTP(w, r)
 		return
 	}
-	if t.server.events.full() {
+	if t.server.events.full(frontend.AgentOf(r.Context()).Name) {
 		w.Header().Set("Retry-After", "30")
 		frontend.WriteError(w, http.StatusServiceUnavailable, tool.Errorf(tool.RateLimited, "%w", errTooManySessions))
 		return
