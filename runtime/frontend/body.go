@@ -5,9 +5,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 
 	"github.com/hermesd/hermesd/runtime/tool"
 )
@@ -54,21 +53,24 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// room bounds the memory that the bodies of all requests take together.
+// room bounds the memory that the large bodies of all requests take together, and divides it between agents.
 type room struct {
 	maxBody int64
-	bytes   *semaphore.Weighted
+
+	mu     sync.Mutex
+	bytes  Shares
+	better chan struct{} // closed, and replaced, when there is more room
 }
 
 func newRoom(maxBody int64) *room {
-	return &room{maxBody, semaphore.NewWeighted(largeBodies * maxBody)}
+	return &room{maxBody: maxBody, bytes: Shares{Max: largeBodies * maxBody}, better: make(chan struct{})}
 }
 
-// take makes room for a request's body, waiting for other requests if it must. The caller calls leave when the request
-// has been answered.
-func (m *room) take(r *http.Request) (leave func(), err error) {
+// take makes room for the body of an agent's request, waiting for other requests if it must. The caller calls leave when the
+// request has been answered. A body whose length is not told counts as the largest until it has been read.
+func (m *room) take(r *http.Request, agent string) (leave func(), err error) {
 	size := r.ContentLength
-	if size < 0 { // unknown: a chunked body
+	if size < 0 { // a chunked body
 		size = m.maxBody
 	}
 	if size <= largeBody {
@@ -76,8 +78,62 @@ func (m *room) take(r *http.Request) (leave func(), err error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), roomTimeout)
 	defer cancel()
-	if m.bytes.Acquire(ctx, size) != nil {
-		return nil, tool.Errorf(tool.RateLimited, "too many large requests are running at once; send this one again in a moment")
+	for {
+		enough, better := m.try(agent, size)
+		if enough {
+			break
+		}
+		select {
+		case <-better:
+		case <-ctx.Done():
+			return nil, tool.Errorf(tool.RateLimited, "too many large requests are running at once; send this one again in a moment")
+		}
 	}
-	return func() { m.bytes.Release(size) }, nil
+	b := &roomyBody{ReadCloser: r.Body, room: m, agent: agent, holds: size}
+	if r.ContentLength < 0 {
+		r.Body = b
+	}
+	return func() { b.keep(0) }, nil
+}
+
+func (m *room) try(agent string, size int64) (enough bool, better <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.bytes.Take(agent, size), m.better
+}
+
+// roomyBody is a body of unknown length. When it has been read it keeps the room that it needs.
+type roomyBody struct {
+	io.ReadCloser
+	room  *room
+	agent string
+	read  int64 // bytes
+	holds int64 // bytes of room; under the room's mutex
+}
+
+func (b *roomyBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.read += int64(n)
+	if errors.Is(err, io.EOF) {
+		needed := b.read
+		if needed <= largeBody {
+			needed = 0
+		}
+		b.keep(needed)
+	}
+	return n, err
+}
+
+// keep gives back all room but so many bytes.
+func (b *roomyBody) keep(most int64) {
+	m := b.room
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if b.holds <= most {
+		return
+	}
+	m.bytes.Leave(b.agent, b.holds-most)
+	b.holds = most
+	close(m.better)
+	m.better = make(chan struct{})
 }

@@ -150,35 +150,127 @@ func TestLargeBodiesShareTheirRoom(t *testing.T) {
 		w := frontendtest.New(t)
 		hold := make(chan struct{})
 		h := frontend.NewGate(w.Agents, &frontend.GateOptions{MaxBody: maxBody}).Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hold }))
-		post := func(length int64) int {
+		post := func(token string, length int64) int {
 			r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/", strings.NewReader("x"))
 			r.ContentLength = length
-			r.Header.Set("Authorization", "Bearer "+frontendtest.Token)
+			r.Header.Set("Authorization", "Bearer "+token)
 			recorder := httptest.NewRecorder()
 			h.ServeHTTP(recorder, r)
 			return recorder.Code
 		}
 		var running sync.WaitGroup
-		for range 15 {
-			running.Go(func() { post(maxBody) })
+		passes := func(what, token string, length int64) {
+			running.Go(func() {
+				if code := post(token, length); code != http.StatusOK {
+					t.Errorf("%s: HTTP %d", what, code)
+				}
+			})
 		}
-		running.Go(func() { post(-1) }) // its length is not known: it may be the largest
-		running.Go(func() {
-			if code := post(1000); code != http.StatusOK {
-				t.Errorf("a small one: HTTP %d", code)
-			}
-		})
+		for range 7 {
+			passes("a large one", frontendtest.Token, maxBody)
+		}
+		passes("one of unknown length, which may be the largest", frontendtest.Token, -1)
+		passes("a small one", frontendtest.Token, 1000)
 		synctest.Wait()
-		if code := post(maxBody); code != http.StatusServiceUnavailable {
-			t.Errorf("the 17th large one: HTTP %d", code)
+		if code := post(frontendtest.Token, maxBody); code != http.StatusServiceUnavailable {
+			t.Errorf("the agent's 9th large one: HTTP %d", code)
 		}
-		waiting := make(chan int)
-		go func() { waiting <- post(maxBody) }()
+		passes("another agent's large one", frontendtest.OtherToken, maxBody)
+		passes("one that waits for room", frontendtest.Token, maxBody)
 		synctest.Wait()
 		close(hold)
-		if code := <-waiting; code != http.StatusOK {
-			t.Errorf("one that waits for room: HTTP %d", code)
-		}
 		running.Wait()
 	})
+}
+
+func TestABodyThatWasReadKeepsTheRoomThatItNeeds(t *testing.T) {
+	const maxBody = 1 << 20
+	tests := map[string]struct {
+		size int  // of each chunked body
+		fits bool // seventeen of one agent
+	}{
+		"a small one keeps none":                       {100, true},
+		"a middling one keeps its size":                {100 << 10, true},
+		"the largest keep theirs, and are too many":    {maxBody, false},
+		"half of the largest are as many as there are": {maxBody / 2, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := frontendtest.New(t)
+				hold := make(chan struct{})
+				h := frontend.NewGate(w.Agents, &frontend.GateOptions{MaxBody: maxBody}).Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+					if _, err := io.ReadAll(r.Body); err != nil {
+						t.Error(err)
+					}
+					<-hold
+				}))
+				codes := make(chan int, 17)
+				for range cap(codes) {
+					go func() {
+						r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/", io.MultiReader(strings.NewReader(strings.Repeat("x", tt.size))))
+						r.Header.Set("Authorization", "Bearer "+frontendtest.Token)
+						recorder := httptest.NewRecorder()
+						h.ServeHTTP(recorder, r)
+						codes <- recorder.Code
+					}()
+				}
+				time.Sleep(time.Minute) // of the bubble: whoever waits for room has given up
+				close(hold)
+				refused := 0
+				for range cap(codes) {
+					if <-codes != http.StatusOK {
+						refused++
+					}
+				}
+				if (refused == 0) != tt.fits {
+					t.Errorf("%d of %d were refused", refused, cap(codes))
+				}
+			})
+		})
+	}
+}
+
+func TestChunkedRequestsThatWaitForAHumanHoldUpNoOtherAgent(t *testing.T) {
+	w := frontendtest.New(t)
+	waiting, approved := make(chan struct{}), make(chan struct{})
+	gate := frontend.NewGate(w.Agents, nil).Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if _, err := io.ReadAll(r.Body); err != nil {
+			t.Error(err)
+		}
+		if frontend.AgentOf(r.Context()).Name == "desk" {
+			waiting <- struct{}{}
+			<-approved
+		}
+	}))
+	hs := httptest.NewUnstartedServer(gate)
+	hs.Config = frontend.NewHTTPServer(gate, nil)
+	hs.Start()
+	defer hs.Close()
+	post := func(token string) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, hs.URL, io.MultiReader(strings.NewReader(`{"name":"x"}`))) // of a length that is not told
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		resp, err := hs.Client().Do(r)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if resp.Body.Close(); resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: HTTP %d", token, resp.StatusCode)
+		}
+	}
+	var desk sync.WaitGroup
+	for range 16 {
+		desk.Go(func() { post(frontendtest.Token) })
+	}
+	for range 16 {
+		<-waiting
+	}
+	post(frontendtest.OtherToken)
+	close(approved)
+	desk.Wait()
 }

@@ -77,7 +77,7 @@ func (g *Gate) Handler(next http.Handler) http.Handler {
 			g.refuse(w, r, http.StatusUnauthorized, tool.AsError(err))
 			return
 		}
-		leave, err := g.room.take(r)
+		leave, err := g.room.take(r, agent.Name)
 		if err != nil {
 			w.Header().Set("Retry-After", "1")
 			g.refuse(w, r, http.StatusServiceUnavailable, tool.AsError(err))
