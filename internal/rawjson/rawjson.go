@@ -128,5 +128,11 @@ func String(raw json.RawMessage) (text string, ok bool) {
 	return unquote(raw), true
 }
 
+// IsObject reports whether a value is an object.
+func IsObject(raw json.RawMessage) bool {
+	i := skipSpace(raw, 0)
+	return i < len(raw) && raw[i] == '{'
+}
+
 // IsNull reports whether a value is absent or null.
 func IsNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/hermesd/hermesd/internal/rawjson"
 	"github.com/hermesd/hermesd/runtime/catalog"
 	"github.com/hermesd/hermesd/runtime/disclosure"
 	"github.com/hermesd/hermesd/runtime/pipeline"
@@ -70,14 +71,12 @@ func (d *Desk) Fetch(ctx context.Context, f *Fetch) (raw, ask json.RawMessage, e
 		return nil, out.Suspended, nil
 	case out.Err != nil:
 		return nil, nil, out.Err
-	case out.Result == nil || out.Result.IsError || !isObject(out.Result.Structured):
+	case out.Result == nil || out.Result.IsError || !rawjson.IsObject(out.Result.Structured):
 		return nil, nil, tool.Errorf(tool.BadAnswer, "%s ran, but what came of it is no answer to that method; tell the operator, whose hook may have replaced it", name)
 	default:
 		return out.Result.Structured, nil, nil
 	}
 }
-
-func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
 
 // errand is what one request of a library is to the pipeline: a view that holds nothing else, and the provider behind it.
 type errand struct {

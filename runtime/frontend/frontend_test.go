@@ -116,3 +116,21 @@ func TestPeerOfALoopbackConnection(t *testing.T) {
 }
 
 func listen(address string) (net.Listener, error) { return net.Listen("tcp", address) }
+
+func TestTextIsCutBetweenCharacters(t *testing.T) {
+	for name, tt := range map[string]struct {
+		text string
+		most int
+		want string
+	}{
+		"shorter than the limit": {"aé", 3, "aé"},
+		"at a boundary":          {"aéb", 3, "aé"},
+		"inside a character":     {"aéb", 2, "a"},
+		"inside the first":       {"é", 1, ""},
+		"no UTF-8 at all":        {"\xbf\xbf\xbf", 2, ""},
+	} {
+		if got := frontend.Clip(tt.text, tt.most); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}

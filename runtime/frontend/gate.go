@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/hermesd/hermesd/runtime/disclosure"
 	"github.com/hermesd/hermesd/runtime/tool"
@@ -93,14 +94,14 @@ func (g *Gate) Public(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !g.hostAllowed(r) {
 			g.refuse(w, r, http.StatusForbidden, tool.Errorf(tool.Unauthenticated,
-				"the Host header %q is not this server's; connect by its address, or add the name to listen { allowed_hosts }", clip(r.Host)))
+				"the Host header %q is not this server's; connect by its address, or add the name to listen { allowed_hosts }", Clip(r.Host, maxQuoted)))
 			return
 		}
 		if origin := r.Header.Get("Origin"); origin != "" {
 			own, listed := ownOrigin(r, origin), slices.Contains(g.options.AllowedOrigins, origin)
 			if !own && !listed {
 				g.refuse(w, r, http.StatusForbidden, tool.Errorf(tool.Unauthenticated,
-					"web pages of %q may not call this server; add it to listen { allowed_origins } if they should", clip(origin)))
+					"web pages of %q may not call this server; add it to listen { allowed_origins } if they should", Clip(origin, maxQuoted)))
 				return
 			}
 			if listed && allowOrigin(w, r, origin) {
@@ -226,5 +227,16 @@ func isLoopbackName(host string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// clip bounds what of a request's text an error repeats.
-func clip(s string) string { return s[:min(len(s), 100)] }
+// maxQuoted bounds what of a request's text an error repeats, in bytes.
+const maxQuoted = 100
+
+// Clip cuts a text to at most so many bytes, between characters.
+func Clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return s[:most]
+}

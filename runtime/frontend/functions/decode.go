@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/hermesd/hermesd/runtime/frontend"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
@@ -36,7 +37,7 @@ func formatOf(r *http.Request) (*format, *tool.Error) {
 			return f, nil
 		}
 	}
-	return nil, tool.Errorf(tool.BadRequest, "there is no format %q; take one of %s", name[:min(len(name), 40)], strings.Join(formatNames(), ", "))
+	return nil, tool.Errorf(tool.BadRequest, "there is no format %q; take one of %s", frontend.Clip(name, 40), strings.Join(formatNames(), ", "))
 }
 
 // envelope is every shape in which calls arrive, at once. A provider's whole response is read like the message in it.
@@ -282,7 +283,7 @@ func (b *batch) add(id callID, name string, arguments json.RawMessage, err error
 	case name == "":
 		c.err = tool.Errorf(tool.BadRequest, "the call names no tool")
 	case !json.Valid(arguments) || arguments[0] != '{':
-		c.err = tool.Errorf(tool.BadRequest, "the arguments of %s are not a JSON object; send them again, complete", name[:min(len(name), tool.MaxName)])
+		c.err = tool.Errorf(tool.BadRequest, "the arguments of %s are not a JSON object; send them again, complete", frontend.Clip(name, tool.MaxName))
 	default:
 		c.arguments = json.RawMessage(arguments)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -209,6 +210,22 @@ func TestErrorsSpeakOfJSONAndNotOfThisProgram(t *testing.T) {
 		var got struct{ Error string }
 		if err := json.Unmarshal([]byte(answer), &got); err != nil || got.Error != want {
 			t.Errorf("%s: %s, want %q", body, answer, want)
+		}
+	}
+}
+
+func TestWhatAnErrorRepeatsIsNotCutInACharacter(t *testing.T) {
+	hs, _ := serve(t)
+	for i := range 4 { // one of them meets the limit inside a character
+		long := strings.Repeat("x", i) + strings.Repeat("\U0001F600", 100)
+		for _, request := range [][3]string{
+			{http.MethodPost, functions.CallsPath, `{"calls":[{"name":"` + long + `","arguments":5}]}`},
+			{http.MethodGet, functions.ToolsPath + "?format=" + url.QueryEscape(long), ""},
+		} {
+			_, answer := do(t, request[0], hs.URL+request[1], request[2], nil)
+			if !strings.Contains(answer, "\U0001F600") || strings.ContainsRune(answer, '\uFFFD') || strings.Contains(answer, `\x`) || strings.Contains(answer, `\ufffd`) {
+				t.Errorf("%s %s: %s", request[0], request[1], answer)
+			}
 		}
 	}
 }
