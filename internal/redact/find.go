@@ -8,7 +8,7 @@ import (
 // finder finds secrets in one pass over a text, however many they are.
 type finder struct {
 	short  map[string]bool     // those that are masked as whole texts only
-	byHead map[string][]string // the others by their first MinLength bytes, the longest first
+	byHead map[string][]string // the others by their first MinLength bytes
 	pairs  pairs               // their first two bytes: most places of a text are passed by with one look
 }
 
@@ -67,21 +67,39 @@ func (f *finder) scan(v view, found []span) []span {
 		if !f.pairs.has(s[i], s[i+1]) {
 			continue
 		}
+		n := 0
 		for _, secret := range f.byHead[s[i:i+MinLength]] {
-			if !strings.HasPrefix(s[i:], secret) {
-				continue
-			}
-			if i < end {
-				end = max(end, i+len(secret))
-				found[len(found)-1].end = v.end(end)
-			} else {
-				end = i + len(secret)
-				found = append(found, span{v.from(i), v.end(end)})
-			}
-			break
+			n = max(n, match(s[i:], secret))
+		}
+		switch {
+		case n == 0:
+		case i < end:
+			end = max(end, i+n)
+			found[len(found)-1].end = v.end(end)
+		default:
+			end = i + n
+			found = append(found, span{v.from(i), v.end(end)})
 		}
 	}
 	return found
+}
+
+// minCut is how many bytes of a secret must be left of it where a text was cut to be known.
+const minCut = 8
+
+// match is how much of the head of s is a secret: all of it, or what a cut left.
+func match(s, secret string) int {
+	if strings.HasPrefix(s, secret) {
+		return len(secret)
+	}
+	n := 0
+	for n < len(s) && n < len(secret) && s[n] == secret[n] {
+		n++
+	}
+	if n >= minCut && (n == len(s) || strings.HasPrefix(s[n:], "…")) {
+		return n
+	}
+	return 0
 }
 
 // merge sorts parts and makes one of those that overlap.

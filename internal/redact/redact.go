@@ -4,7 +4,6 @@
 package redact
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -58,8 +57,8 @@ func (m *Masker) Set(owner string, values ...string) {
 }
 
 // Mask returns s with every secret replaced by [Mark]: as it is, as it stands in JSON text (also in JSON within JSON) or in
-// a quoted text of Go, with percent signs as in a URL, and each line of a secret of several lines. Masking twice is
-// masking once.
+// a quoted text of Go, with percent signs as in a URL, on one line, and each line of a secret of several lines. So is the
+// beginning of a secret where the text was cut, at its end or before "…". Masking twice is masking once.
 func (m *Masker) Mask(s string) string {
 	if m == nil || s == "" {
 		return s
@@ -77,6 +76,7 @@ func forms(secret string) []string {
 	if strings.Contains(secret, " ") {
 		list = append(list, strings.ReplaceAll(secret, " ", "+")) // as in a URL's query
 	}
+	list = append(list, strings.Join(strings.Fields(secret), " ")) // where a text has been made one line
 	if !strings.ContainsAny(secret, "\r\n") {
 		return list
 	}
@@ -101,7 +101,7 @@ func newFinder(secrets []string) *finder {
 			f.short[s] = true
 		}
 	}
-	for _, text := range slices.SortedFunc(maps.Keys(texts), longestFirst) {
+	for text := range texts {
 		if len(text) < MinLength {
 			continue
 		}
@@ -110,5 +110,3 @@ func newFinder(secrets []string) *finder {
 	}
 	return f
 }
-
-func longestFirst(a, b string) int { return len(b) - len(a) }

@@ -38,6 +38,10 @@ func TestMask(t *testing.T) {
 		"the lines of a key one by one":      {[]string{pem}, "1: MC4CAQAwBQYDK2Vw\r\n2: BCIEIGf3\r\n3: Qg==", "1: ***\r\n2: ***\r\n3: ***"},
 		"a key with other ends of lines":     {[]string{pem}, strings.ReplaceAll(pem, "\n", "\r\n"), "-----BEGIN PRIVATE KEY-----\r\n***\r\n***\r\n***\r\n-----END PRIVATE KEY-----"},
 		"a mark that completes a secret":     {[]string{"hunter22", "***x"}, "hunter22x", "***"},
+		"cut at the end of the text":         {[]string{"sk-0123456789"}, "token sk-012345", "token ***"},
+		"cut before an ellipsis":             {[]string{"sk-0123456789"}, `"sk-012345… (cut)"`, `"***… (cut)"`},
+		"cut to next to nothing":             {[]string{"sk-0123456789"}, "sk-0", "sk-0"},
+		"made one line":                      {[]string{"one\n\ttwo  three"}, "is one two three", "is ***"},
 		"a broken escape":                    {[]string{"abcd"}, `\u00 \x \ud83d abcd \`, `\u00 \x \ud83d *** \`},
 	} {
 		t.Run(name, func(t *testing.T) {

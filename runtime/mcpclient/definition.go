@@ -63,7 +63,7 @@ func (p *Provider) translate(raws []json.RawMessage) *catalog {
 		}
 		if err != nil {
 			p.log.Warn("a tool of the server was refused", "tool", d.Name, "reason", err)
-			c.refused[d.Name] = "the server's definition cannot be used: " + err.Error()
+			c.refused[d.Name] = p.opts.Mask("the server's definition cannot be used: " + err.Error())
 			// It stays in the list so that asking for it gives the reason; nothing else of it is kept.
 			d.InputSchema, d.OutputSchema = json.RawMessage(`{"type":"object"}`), nil
 		}

@@ -38,7 +38,7 @@ func Events(stream []byte, most int) (data []string, err error) {
 
 // Receive hands bytes to a line that nobody uses, as a server would send them.
 func Receive(data []byte) {
-	l := newLine(providerlog.New(slog.New(slog.DiscardHandler)), time.Second)
+	l := newLine(providerlog.New(slog.New(slog.DiscardHandler), nil), time.Second)
 	l.carrier = nowhere{}
 	go func() {
 		for {

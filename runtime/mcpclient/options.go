@@ -72,6 +72,8 @@ type Options struct {
 	Starts *supervisor.Gate
 	// Logger gets what the operator should know, and the server's standard error (nil: discarded). It should name the server.
 	Logger *slog.Logger
+	// Mask hides secrets in what the server says, and in why it or a tool of it cannot be used (nil: none).
+	Mask func(string) string
 	// OnChange is called after a new offer was published (nil: nobody is told).
 	OnChange func()
 }
@@ -118,6 +120,9 @@ func (o *Options) complete() (*Options, error) {
 	setDefault(&c.Version, "dev")
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Mask == nil {
+		c.Mask = func(s string) string { return s }
 	}
 	if c.OnChange == nil {
 		c.OnChange = func() {}

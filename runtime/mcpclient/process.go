@@ -3,6 +3,7 @@ package mcpclient
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -84,7 +85,7 @@ func (s *session) drainStderr() {
 			text = over[:min(len(over), keptEnd)]
 		}
 		if len(text) > 0 {
-			if _, err := s.stderr.Write(append(text, '\n')); err == nil {
+			if _, err := io.WriteString(s.stderr, s.p.opts.Mask(string(text))+"\n"); err == nil {
 				s.p.said.Printed(providerlog.FromStderr, text)
 			}
 		}

@@ -65,14 +65,14 @@ func New(opts *Options) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	said := providerlog.New(o.Logger)
+	said := providerlog.New(o.Logger, o.Mask)
 	p := &Provider{
 		opts: o, said: said, log: said.Logger(),
 		cache: newCache(o), turn: make(chan struct{}, 1),
 	}
 	p.supervisor, err = supervisor.New(p.start, &supervisor.Options{
 		Name: o.Name, Lazy: o.Lazy, IdleTimeout: o.IdleTimeout, StartTimeout: o.ConnectTimeout, MaxLifetime: o.MaxLifetime,
-		DrainTimeout: o.StopGrace, Starts: o.Starts, NeverQuarantine: true, Logger: p.log, OnStatus: func(provider.Status) { o.OnChange() },
+		DrainTimeout: o.StopGrace, Starts: o.Starts, NeverQuarantine: true, Mask: o.Mask, Logger: p.log, OnStatus: func(provider.Status) { o.OnChange() },
 	})
 	if err != nil {
 		return nil, err

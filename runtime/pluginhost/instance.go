@@ -63,7 +63,7 @@ func (p *Provider) launch(ctx context.Context) (*instance, error) {
 		recheck: make(chan struct{}, 1),
 	}
 	i.ctx, i.cancel = context.WithCancel(context.Background())
-	i.runner = &runner{command: p.command(path, file), lines: p.log.Printed, tail: procgroup.Tail(stderrTail)}
+	i.runner = &runner{command: p.command(path, file), lines: p.log.Printed, mask: o.Mask, tail: procgroup.Tail(stderrTail)}
 	i.client = plugin.NewClient(p.clientConfig(i.runner))
 
 	// The library's Start knows no context, but it ends when the process does.
@@ -199,7 +199,7 @@ func (i *instance) connect() error {
 // sight notes what can be seen of a process that did not become a plugin. An exit is waited for a moment: the connection
 // breaks before the process has been reaped.
 func (i *instance) sight(s *sighting, err error) {
-	s.err, s.first, s.tail = err, i.runner.firstLine(), i.runner.tail.Lines()
+	s.err, s.first, s.tail = err, i.runner.mask(i.runner.firstLine()), i.runner.tail.Lines()
 	process := i.runner.process
 	if process == nil {
 		return
@@ -210,7 +210,7 @@ func (i *instance) sight(s *sighting, err error) {
 		return
 	}
 	i.runner.settle()
-	s.first, s.tail = i.runner.firstLine(), i.runner.tail.Lines()
+	s.first, s.tail = i.runner.mask(i.runner.firstLine()), i.runner.tail.Lines()
 	if exit := process.ExitState(); !exit.Stopped {
 		s.exit = &exit
 	}

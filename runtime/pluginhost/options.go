@@ -95,6 +95,8 @@ type Options struct {
 	Starts *supervisor.Gate
 	// Logger gets what the plugin and its host say; it should carry the provider's name. nil discards.
 	Logger *slog.Logger
+	// Mask hides secrets in what the plugin says of itself: its lines, and why it or a tool of it cannot be used. nil hides none.
+	Mask func(string) string
 	// OnChange is called after every published offer. It must not block.
 	OnChange func()
 }
@@ -114,6 +116,9 @@ func (o *Options) withDefaults() (*Options, error) {
 	}
 	if full.Logger == nil {
 		full.Logger = slog.New(slog.DiscardHandler)
+	}
+	if full.Mask == nil {
+		full.Mask = func(s string) string { return s }
 	}
 	if full.OnChange == nil {
 		full.OnChange = func() {}

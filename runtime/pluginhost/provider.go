@@ -53,7 +53,7 @@ func New(opts *Options) (*Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("plugin host: %w", err)
 	}
-	log := providerlog.New(o.Logger)
+	log := providerlog.New(o.Logger, o.Mask)
 	o.Logger = log.Logger()
 	p := &Provider{
 		opts: o, program: &program{path: o.Path, pinned: o.SHA256, find: o.Installed, trust: o.Trust}, cache: newCache(o), log: log,
@@ -62,7 +62,7 @@ func New(opts *Options) (*Provider, error) {
 	p.offer.Store(&provider.Offer{})
 	p.supervisor, err = supervisor.New(p.launch, &supervisor.Options{
 		Name: o.Name, Lazy: o.Lazy, IdleTimeout: o.IdleTimeout, StartTimeout: o.StartTimeout, DrainTimeout: o.StopGrace,
-		Starts: o.Starts, Logger: o.Logger, OnStatus: func(provider.Status) { o.OnChange() },
+		Starts: o.Starts, Mask: o.Mask, Logger: o.Logger, OnStatus: func(provider.Status) { o.OnChange() },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("plugin host: %w", err)
@@ -139,6 +139,9 @@ func (p *Provider) learn(k *knowledge) {
 		}
 		tools, refused := p.opts.definitions(k.tools, k.faults)
 		p.opts.distrust(tools, refused)
+		for name, reason := range refused {
+			refused[name] = p.opts.Mask(reason)
+		}
 		p.mu.Lock()
 		p.tools, p.refused = tools, refused
 		p.mu.Unlock()
@@ -155,7 +158,7 @@ func (p *Provider) publish() {
 		if reason := p.missingEnv(def); reason != "" {
 			offer.Unmet[def.Name] = reason
 		} else if reason := p.verdicts.reason(def.OwnName); reason != "" {
-			offer.Unmet[def.Name] = reason
+			offer.Unmet[def.Name] = p.opts.Mask(reason)
 		}
 	}
 	before := p.offer.Swap(offer)

@@ -25,6 +25,7 @@ const stderrTail = 8
 type runner struct {
 	command *procgroup.Command
 	lines   func(stream string, line []byte) // gets what the process prints
+	mask    func(string) string              // hides secrets in what is quoted of it
 	sockets string                           // the folder of its socket; "" before the library has made it
 
 	process *procgroup.Process
@@ -56,7 +57,7 @@ func (r *runner) Start(context.Context) error {
 	r.readers.Go(func() {
 		defer process.Stderr().Close() //nolint:errcheck // read to its end
 		eachLine(bufio.NewReaderSize(process.Stderr(), maxHandshake), func(line []byte) {
-			r.tail.Write(append(line[:len(line):len(line)], '\n')) //nolint:errcheck // never fails
+			io.WriteString(r.tail, r.mask(string(line))+"\n") //nolint:errcheck // never fails
 			r.lines("stderr", line)
 		})
 	})

@@ -31,7 +31,7 @@ func (o *operated) Revoke(ids ...string) int {
 }
 
 func TestWhatAnOperatorDoesWithAProvider(t *testing.T) {
-	p := &operated{Fake: providertest.New("notes", providertest.Echo("notes_read")), log: providerlog.New(slog.New(slog.DiscardHandler))}
+	p := &operated{Fake: providertest.New("notes", providertest.Echo("notes_read")), log: providerlog.New(slog.New(slog.DiscardHandler), nil)}
 	plain := providertest.New("plain", providertest.Echo("plain_echo"))
 	c, _, _ := start(t, &admin.Options{}, p, plain)
 	ctx := t.Context()
@@ -58,7 +58,7 @@ func TestWhatAnOperatorDoesWithAProvider(t *testing.T) {
 }
 
 func TestLogsOfAProviderAreFollowed(t *testing.T) {
-	p := &operated{Fake: providertest.New("notes", providertest.Echo("notes_read")), log: providerlog.New(slog.New(slog.DiscardHandler))}
+	p := &operated{Fake: providertest.New("notes", providertest.Echo("notes_read")), log: providerlog.New(slog.New(slog.DiscardHandler), nil)}
 	c, server, _ := start(t, &admin.Options{}, p)
 	p.log.Printed(providerlog.FromStderr, []byte("first"))
 	p.log.Printed(providerlog.FromStdout, []byte("second"))

@@ -29,7 +29,7 @@ func (t *tee) Handle(ctx context.Context, r slog.Record) error {
 			fields = t.add(fields, a)
 			return true
 		})
-		t.log.keep(r.Level, FromHost, r.Message, fields)
+		t.log.keep(r.Level, FromHost, t.log.clean(r.Message), fields)
 	}
 	if !t.next.Enabled(ctx, r.Level) {
 		return nil
@@ -42,7 +42,7 @@ func (t *tee) add(fields []Field, a slog.Attr) []Field {
 	if a.Key == "provider" || len(fields) == maxFields {
 		return fields
 	}
-	return append(fields, Field{t.prefix + a.Key, cut(a.Value.String())})
+	return append(fields, Field{t.log.clean(t.prefix + a.Key), t.log.clean(a.Value.String())})
 }
 
 func (t *tee) WithAttrs(attrs []slog.Attr) slog.Handler {

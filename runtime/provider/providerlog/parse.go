@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// parse reads a line of hclog's JSON form; any other line is its own text.
-func parse(line []byte) (slog.Level, string, []Field) {
+// parse reads a line of hclog's JSON form; any other line is its own text. The text is not clean yet, the fields are.
+func (l *Log) parse(line []byte) (slog.Level, string, []Field) {
 	text := string(line)
 	if !bytes.HasPrefix(line, []byte("{")) {
 		return slog.LevelInfo, text, nil
@@ -30,7 +30,7 @@ func parse(line []byte) (slog.Level, string, []Field) {
 		if key == "@message" || key == "@level" || key == "@timestamp" || len(fields) == maxFields {
 			continue
 		}
-		fields = append(fields, Field{cut(strings.TrimPrefix(key, "@")), cut(fmt.Sprint(entry[key]))})
+		fields = append(fields, Field{l.clean(strings.TrimPrefix(key, "@")), l.clean(fmt.Sprint(entry[key]))})
 	}
 	return Level(level), message, fields
 }

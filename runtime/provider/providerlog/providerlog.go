@@ -1,6 +1,6 @@
 // Package providerlog takes what a provider says: the output of its process, log events of its protocol, and what the
 // daemon has to say about it. All of it is bounded, keeps its level, and is marked by the host with where it came from,
-// which no text of the provider can forge. It goes to the daemon's log, and the last of it is kept for operators who ask
+// which no text of the provider can forge; secrets in it are masked. It goes to the daemon's log, and the last of it is kept for operators who ask
 // about this one provider, across restarts of its process.
 package providerlog
 
@@ -55,6 +55,7 @@ func (l *Line) size() int {
 // Log is the log of one provider. Make it with [New]; its methods may be called from any goroutine.
 type Log struct {
 	logger *slog.Logger // the daemon's, with the provider's name
+	mask   func(string) string
 
 	mu      sync.Mutex
 	began   time.Time // of the current window
@@ -67,24 +68,30 @@ type Log struct {
 	more  chan struct{} // closed, and replaced, with every line
 }
 
-// New makes a log that passes everything on to logger, which should carry the provider's name.
-func New(logger *slog.Logger) *Log { return &Log{logger: logger, more: make(chan struct{})} }
+// New makes a log that passes everything on to logger, which should carry the provider's name. mask hides secrets; nil hides
+// none.
+func New(logger *slog.Logger, mask func(string) string) *Log {
+	if mask == nil {
+		mask = func(s string) string { return s }
+	}
+	return &Log{logger: logger, mask: mask, more: make(chan struct{})}
+}
 
 // Printed takes a line that the process printed. hclog's JSON keeps its level; any other line is information.
 func (l *Log) Printed(from string, line []byte) {
-	level, text, fields := parse(line)
+	level, text, fields := l.parse(line)
 	l.say(level, from, text, fields)
 }
 
 // Event takes a log event of the provider's protocol. level is a word of RFC 5424 or of hclog, data any JSON value.
 func (l *Log) Event(level, logger string, data []byte) {
-	l.say(Level(level), FromProtocol, unquote(data), named(logger))
+	l.say(Level(level), FromProtocol, unquote(data), l.named(logger))
 }
 
 // CallEvent takes a log event of a running call. It is kept, but for the daemon's log it is the caller's business.
 func (l *Log) CallEvent(call, level, logger string, data []byte) {
 	if l.admit() {
-		l.keep(Level(level), FromProtocol, unquote(data), append(named(logger), Field{"call", cut(call)}))
+		l.keep(Level(level), FromProtocol, l.clean(unquote(data)), append(l.named(logger), Field{"call", l.clean(call)}))
 	}
 }
 
@@ -96,11 +103,11 @@ func unquote(data []byte) string {
 	return string(data)
 }
 
-func named(logger string) []Field {
+func (l *Log) named(logger string) []Field {
 	if logger == "" {
 		return nil
 	}
-	return []Field{{"logger", cut(logger)}}
+	return []Field{{"logger", l.clean(logger)}}
 }
 
 // say writes a line of the provider to both places. In the daemon's log its keys are grouped, so that they cannot pose as
@@ -109,7 +116,7 @@ func (l *Log) say(level slog.Level, from, text string, fields []Field) {
 	if !l.admit() {
 		return
 	}
-	text = cut(text)
+	text = l.clean(text)
 	l.keep(level, from, text, fields)
 	attrs := make([]slog.Attr, 0, len(fields)+1)
 	for _, f := range fields {
@@ -153,11 +160,12 @@ func (l *Log) confess(dropped int) {
 	}
 }
 
+// keep takes a line whose texts are clean.
 func (l *Log) keep(level slog.Level, from, text string, fields []Field) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last++
-	line := Line{l.last, time.Now(), level, from, cut(text), fields}
+	line := Line{l.last, time.Now(), level, from, text, fields}
 	l.lines, l.bytes = append(l.lines, line), l.bytes+line.size()
 	drop := 0
 	for rest := l.lines; len(rest) > keepLines || l.bytes > keepBytes; rest = l.lines[drop:] {
@@ -193,8 +201,9 @@ func (l *Log) Last() uint64 {
 	return l.last
 }
 
-// cut bounds a text and makes it valid UTF-8.
-func cut(s string) string {
+// clean masks a text, bounds it and makes it valid UTF-8. It is masked first: half of a secret would not be recognised.
+func (l *Log) clean(s string) string {
+	s = l.mask(s)
 	if len(s) > maxText {
 		s = s[:maxText] + "…"
 	}

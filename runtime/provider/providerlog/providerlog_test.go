@@ -15,7 +15,7 @@ import (
 func TestAFloodOfLogLinesEndsInACount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
-		log := New(slog.New(slog.NewTextHandler(&b, nil)))
+		log := New(slog.New(slog.NewTextHandler(&b, nil)), nil)
 		for range 5000 {
 			log.Printed("stderr", []byte("line"))
 		}
@@ -54,7 +54,7 @@ func TestALogLineKeepsItsLevelAndCannotPoseAsTheHost(t *testing.T) {
 				}
 				return a
 			}
-			log := New(slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{ReplaceAttr: noTime})))
+			log := New(slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{ReplaceAttr: noTime})), nil)
 			log.Printed("stderr", []byte(tt.line))
 			if diff := cmp.Diff(tt.want+"\n", b.String()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -76,7 +76,7 @@ func TestTheLastLinesAreKeptWithinTheirBounds(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			log := New(slog.New(slog.DiscardHandler))
+			log := New(slog.New(slog.DiscardHandler), nil)
 			for range tt.lines {
 				log.keep(slog.LevelInfo, FromStderr, tt.text, nil)
 			}
@@ -102,7 +102,7 @@ func TestTheLastLinesAreKeptWithinTheirBounds(t *testing.T) {
 }
 
 func TestAReaderIsToldOfTheNextLine(t *testing.T) {
-	log := New(slog.New(slog.DiscardHandler))
+	log := New(slog.New(slog.DiscardHandler), nil)
 	log.Printed(FromStderr, []byte("first"))
 	lines, more := log.After(log.Last())
 	if len(lines) != 0 {
@@ -122,7 +122,7 @@ func TestAReaderIsToldOfTheNextLine(t *testing.T) {
 
 func TestWhatTheHostSaysIsKeptBesideTheProvidersWords(t *testing.T) {
 	var b bytes.Buffer
-	log := New(slog.New(slog.NewTextHandler(&b, nil)).With("provider", "p"))
+	log := New(slog.New(slog.NewTextHandler(&b, nil)).With("provider", "p"), nil)
 	host := log.Logger().With("attempt", 2).WithGroup("exit")
 	host.Debug("left out")
 	host.Warn("it died", "provider", "p", "signal", "SIGKILL")
@@ -154,7 +154,7 @@ func FuzzPrinted(f *testing.F) {
 	f.Add([]byte(`{"@level":"warn","@message":"m","k":[1]}`))
 	f.Add([]byte("plain \xff text"))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		log := New(slog.New(slog.DiscardHandler))
+		log := New(slog.New(slog.DiscardHandler), nil)
 		log.Printed(FromStderr, line)
 		for _, l := range log.Tail(1) {
 			if l.From != FromStderr || len(l.Text) > maxText+3*len(line) || !utf8.ValidString(l.Text) || len(l.Fields) > maxFields {

@@ -198,6 +198,7 @@ func (s *Supervisor[I]) broadcast() {
 
 // enter changes the state, tells those who wait, and reports it. Only the loop calls it.
 func (s *Supervisor[I]) enter(state provider.State, reason string) {
+	reason = s.opts.Mask(reason)
 	s.mu.Lock()
 	if s.status.State == state && s.status.Reason == reason {
 		s.mu.Unlock()

@@ -67,7 +67,9 @@ type Options struct {
 	NeverQuarantine bool
 	// Disabled begins in the state disabled, see [Supervisor.SetEnabled].
 	Disabled bool
-	Logger   *slog.Logger // should name the provider; nil discards
+	// Mask hides secrets in the reason of a state, which may quote what the instance said; nil hides none.
+	Mask   func(string) string
+	Logger *slog.Logger // should name the provider; nil discards
 	// OnStatus is told every change of state, one after the other. It must not block.
 	OnStatus func(provider.Status)
 }
@@ -84,6 +86,9 @@ func (o *Options) withDefaults() (*Options, error) {
 	orDefault(&full.Backoff.Window, 10*time.Minute)
 	if full.Backoff.Failures == 0 {
 		full.Backoff.Failures = 5
+	}
+	if full.Mask == nil {
+		full.Mask = func(s string) string { return s }
 	}
 	if full.Logger == nil {
 		full.Logger = slog.New(slog.DiscardHandler)
