@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 	"github.com/hermesd/hermesd/runtime/frontend/admin"
 	"github.com/hermesd/hermesd/runtime/frontend/admin/adminpb"
 	"github.com/hermesd/hermesd/runtime/pipeline"
+	"github.com/hermesd/hermesd/runtime/provider"
 )
 
 // finding is one line of doctor's report.
@@ -101,7 +103,24 @@ func (c *cli) examineConfig() ([]finding, *config.Config) {
 	if len(cfg.Rules) == 0 && cfg.DefaultAction == "allow" {
 		list = append(list, finding{"rules", note, "no rules: every call that is valid runs without asking", "add rule blocks, as config.hcl.example shows, to be asked about destructive tools"})
 	}
-	return list, cfg
+	return append(list, examineReach(cfg)...), cfg
+}
+
+// examineReach looks at who reaches the daemon, and by which name.
+func examineReach(cfg *config.Config) []finding {
+	var list []finding
+	local := slices.ContainsFunc(cfg.Agents, func(a config.Agent) bool { return a.Name == config.LocalAgent })
+	if len(cfg.Agents) > 0 && !local {
+		list = append(list, finding{"agents", note,
+			`beside the agents of the configuration, your own programs on this machine are the agent "local": without a token, with every tool`,
+			`agent "local" { enabled = false }, or a block "local" that says what it may use; a system service has no such agent`})
+	}
+	if l := &cfg.Listen; cfg.Approvals.Webhook != "" && l.HTTP != "off" && l.Reach(l.HTTP) == "" {
+		list = append(list, finding{"approvals", note,
+			"the webhook gets no address at which a question can be answered: the daemon listens on all addresses, and no name of this machine is known",
+			"set listen { public_url } to the address that people use"})
+	}
+	return list
 }
 
 func examineState(cfg *config.Config) []finding {
@@ -211,7 +230,7 @@ func (c *cli) askDaemon(ctx context.Context, client *admin.Client) ([]finding, e
 func examineProvider(p *adminpb.ProviderStatus) []finding {
 	name := filepath.Join(p.GetSource(), p.GetName())
 	level := fine
-	if p.GetReason() != "" {
+	if p.GetReason() != "" && p.GetState() != string(provider.Disabled) {
 		level = problem
 	}
 	text := fmt.Sprintf("%s is %s, %d tools", name, p.GetState(), p.GetTools())

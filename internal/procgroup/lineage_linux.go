@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // maxGenerations bounds a walk through the processes' parents: numbers may be used again while it goes on.
@@ -33,19 +32,6 @@ func Below(pid int) (bool, error) {
 		pid = parent
 	}
 	return false, errors.New("the processes' parents go round")
-}
-
-// parentOf reads the fourth field of proc_pid_stat(5). The second one, the name, may hold anything.
-func parentOf(pid int) (int, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	if len(fields) < 2 {
-		return 0, fmt.Errorf("/proc/%d/stat is not what proc_pid_stat(5) says", pid)
-	}
-	return strconv.Atoi(fields[1])
 }
 
 // HoldsSocket reports whether a process that was started by this one, directly or through others, holds a socket, given by

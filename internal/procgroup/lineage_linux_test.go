@@ -76,6 +76,13 @@ func TestAProcessThatIsGoneIsAnError(t *testing.T) {
 	if yes, err := procgroup.Below(cmd.Process.Pid); err == nil {
 		t.Errorf("it counts as %t", yes)
 	}
+	if began := procgroup.Began(cmd.Process.Pid); began != 0 {
+		t.Errorf("it began at %d", began)
+	}
+	own, parents := procgroup.Began(os.Getpid()), procgroup.Began(os.Getppid())
+	if own == 0 || parents == 0 || own < parents || own != procgroup.Began(os.Getpid()) {
+		t.Errorf("this process began at %d, its parent at %d", own, parents)
+	}
 }
 
 func TestASocketIsFoundAtADescendant(t *testing.T) {

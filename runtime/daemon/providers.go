@@ -12,18 +12,20 @@ import (
 	"github.com/hermesd/hermesd/runtime/pluginhost/sandbox"
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/provider/supervisor"
+	"github.com/hermesd/hermesd/runtime/tool"
 )
 
 // startsPerCore bounds how many providers start at once, so that a hundred never do.
 const startsPerCore = 2
 
-// newProviders makes every provider of a configuration, in its order; none is started.
+// newProviders makes every provider of a configuration, in its order, also those that are switched off; none is started.
 func newProviders(cfg *config.Config, dirs directories, trust *trust, via *via, version string, logger *slog.Logger, onChange func()) ([]provider.Runner, error) {
 	starts := supervisor.NewGate(startsPerCore * goruntime.NumCPU())
 	var list []provider.Runner
 	for i := range cfg.Plugins {
 		block := &cfg.Plugins[i]
 		if !block.Enabled {
+			list = append(list, newSwitchedOff(tool.SourcePlugin, block.Name))
 			continue
 		}
 		argv := block.Argv()
@@ -49,6 +51,7 @@ func newProviders(cfg *config.Config, dirs directories, trust *trust, via *via, 
 	for i := range cfg.MCPServers {
 		block := &cfg.MCPServers[i]
 		if !block.Enabled {
+			list = append(list, newSwitchedOff(tool.SourceMCP, block.Name))
 			continue
 		}
 		o, err := mcpOptions(cfg, block, dirs, version)

@@ -114,6 +114,28 @@ func TestStatusAndProviders(t *testing.T) {
 	}
 }
 
+func TestAToolThatCannotBeUsedIsToldWithTheReason(t *testing.T) {
+	bad := providertest.Echo("notes_bad")
+	bad.InputSchema = json.RawMessage(`[]`)
+	c, _, _ := start(t, &admin.Options{}, providertest.New("notes", providertest.Echo("notes_read"), bad), providertest.New("other", providertest.Echo("b")))
+	list, err := c.ListProviders(t.Context(), &adminpb.ListProvidersRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inspected, err := c.InspectProvider(t.Context(), &adminpb.InspectProviderRequest{Name: "notes"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, got := range map[string]*adminpb.ProviderStatus{"list": list.Providers[0], "inspect": inspected.Status} {
+		if len(got.Refused) != 1 || got.Refused["notes_bad"] == "" {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+	if got := list.Providers[1].Refused; len(got) != 0 {
+		t.Errorf("of another provider: %v", got)
+	}
+}
+
 func TestToolsAsAnAgentHasThem(t *testing.T) {
 	p := providertest.New("notes", providertest.Echo("notes_read"), providertest.Echo("notes_sync"))
 	p.SetUnmet("notes_sync", "set NOTES_KEY")

@@ -88,7 +88,7 @@ func (s *Server) DevAttach(stream grpc.BidiStreamingServer[adminpb.DevRequest, a
 func (s *Server) tellDev(stream grpc.BidiStreamingServer[adminpb.DevRequest, adminpb.DevEvent], session DevSession, changed, ended <-chan struct{}) error {
 	var last *adminpb.DevEvent
 	for {
-		event := &adminpb.DevEvent{Status: statusOf(session)}
+		event := &adminpb.DevEvent{Status: s.statusOf(session)}
 		for _, d := range session.Offer().Tools {
 			event.Tools = append(event.Tools, d.Name)
 		}

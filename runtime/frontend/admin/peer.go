@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 
+	"github.com/hermesd/hermesd/internal/procgroup"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
@@ -20,7 +21,7 @@ type Peer struct {
 }
 
 // gone reports whether the process that connected has ended. Another one may have its number then.
-func (p *Peer) gone() bool { return beganAt(p.PID) != p.Began }
+func (p *Peer) gone() bool { return procgroup.Began(p.PID) != p.Began }
 
 // peerInfo carries a Peer through gRPC.
 type peerInfo struct {

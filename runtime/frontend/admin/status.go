@@ -77,7 +77,7 @@ func (s *Server) Status(context.Context, *adminpb.StatusRequest) (*adminpb.Statu
 func (s *Server) ListProviders(context.Context, *adminpb.ListProvidersRequest) (*adminpb.ListProvidersResponse, error) {
 	r := &adminpb.ListProvidersResponse{}
 	for _, p := range s.options.Daemon.Providers() {
-		r.Providers = append(r.Providers, statusOf(p))
+		r.Providers = append(r.Providers, s.statusOf(p))
 	}
 	return r, nil
 }
@@ -92,7 +92,7 @@ func (s *Server) InspectProvider(_ context.Context, req *adminpb.InspectProvider
 	if err != nil {
 		return nil, fmt.Errorf("inspecting %s: %w", req.GetName(), err)
 	}
-	r := &adminpb.InspectProviderResponse{Status: statusOf(p), Detail: detail}
+	r := &adminpb.InspectProviderResponse{Status: s.statusOf(p), Detail: detail}
 	offer := p.Offer()
 	for i := range offer.Tools {
 		d := &offer.Tools[i]
@@ -114,13 +114,19 @@ func condition(o *provider.Offer, name tool.Name) (word, reason string) {
 	return "available", ""
 }
 
-func statusOf(p provider.Provider) *adminpb.ProviderStatus {
+func (s *Server) statusOf(p provider.Provider) *adminpb.ProviderStatus {
 	id, offer := p.Identity(), p.Offer()
+	refused := validAll(offer.Refused)
+	for _, r := range s.options.Catalog.Snapshot().Rejects() {
+		if r.Origin.Provider == id.Name && r.Origin.Source == id.Source {
+			refused[valid(r.Name)] = valid(r.Reason)
+		}
+	}
 	return &adminpb.ProviderStatus{
 		Name: id.Name, Source: string(id.Source), State: string(offer.Status.State), Reason: valid(offer.Status.Reason),
 		Since: timestamp(offer.Status.Since), LastSuccess: timestamp(offer.Status.LastSuccess),
 		Restarts: int32(offer.Status.Restarts), Pid: int32(offer.Status.PID), Tools: int32(len(offer.Tools)),
-		Unmet: validAll(offer.Unmet), Refused: validAll(offer.Refused),
+		Unmet: validAll(offer.Unmet), Refused: refused,
 		Healthy: offer.Status.Healthy(), Failure: valid(offer.Status.Failure), LastFailure: timestamp(offer.Status.LastFailure),
 	}
 }

@@ -15,7 +15,7 @@ const patience = 5 * time.Second
 
 // Acquire returns the running instance, after a start that it shares with all others who wait. release must be called
 // when the use ends. The error is a *tool.Error: [tool.ProviderStarting] if ctx ended first or the next try is too far
-// away, [tool.ProviderDown], [tool.ProviderQuarantined], [tool.ShuttingDown], or [tool.Cancelled].
+// away, [tool.ProviderQuarantined], [tool.ShuttingDown], or [tool.Cancelled].
 func (s *Supervisor[I]) Acquire(ctx context.Context) (inst I, release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,8 +61,6 @@ func (s *Supervisor[I]) refusal(ctx context.Context) error {
 	switch {
 	case s.closing:
 		return tool.Errorf(tool.ShuttingDown, "hermesd is stopping; the call was not sent")
-	case s.disabled:
-		return tool.Errorf(tool.ProviderDown, "provider %q is switched off by the operator; do not retry", name)
 	case s.quarantine != "":
 		return tool.Errorf(tool.ProviderQuarantined, "provider %q is quarantined: %s; do not retry, tell the operator", name, s.quarantine)
 	case errors.Is(ctx.Err(), context.Canceled):
@@ -129,10 +127,7 @@ func (s *Supervisor[I]) Failed(err error) {
 
 // Quarantine stops the instance and refuses to start another until [Supervisor.Restart].
 func (s *Supervisor[I]) Quarantine(reason string) {
-	s.wish(func() bool {
-		s.quarantine = reason
-		return true
-	})
+	s.wish(func() { s.quarantine = reason })
 }
 
 // Wake starts a lazy provider that nobody has acquired, and keeps trying until it has been ready once.
@@ -147,34 +142,17 @@ func (s *Supervisor[I]) Wake() {
 
 // Restart ends a quarantine, forgets earlier failures, and starts the instance anew, once those who use it are done.
 func (s *Supervisor[I]) Restart() {
-	s.wish(func() bool {
+	s.wish(func() {
 		s.quarantine, s.restart = "", true
 		s.inARow, s.recent = 0, nil
-		return true
 	})
 }
 
-// SetEnabled switches between disabled, where nothing runs, and normal life. Switching on ends a quarantine.
-func (s *Supervisor[I]) SetEnabled(on bool) {
-	s.wish(func() bool {
-		if on && !s.disabled && s.quarantine == "" {
-			return false
-		}
-		if s.disabled = !on; on {
-			s.quarantine, s.inARow, s.recent = "", 0, nil
-		}
-		return true
-	})
-}
-
-// wish changes what is wanted. If change says that it did, a start that runs meanwhile is given up, and those who wait
-// look again.
-func (s *Supervisor[I]) wish(change func() bool) {
+// wish changes what is wanted. A start that runs meanwhile is given up, and those who wait look again.
+func (s *Supervisor[I]) wish(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !change() {
-		return
-	}
+	change()
 	if s.giveUp != nil {
 		s.interrupted = true
 		s.giveUp()

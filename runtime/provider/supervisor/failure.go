@@ -60,7 +60,7 @@ func (s *Supervisor[I]) pause(ctx context.Context, fault error, well bool) {
 			return
 		case <-s.wake:
 			s.mu.Lock()
-			over := s.disabled || s.quarantine != "" || s.restart
+			over := s.quarantine != "" || s.restart
 			s.mu.Unlock()
 			if over {
 				return

@@ -65,8 +65,6 @@ type Options struct {
 	Backoff Backoff
 	// NeverQuarantine keeps trying however often it failed; only [Permanent] errors and [Supervisor.Quarantine] end that.
 	NeverQuarantine bool
-	// Disabled begins in the state disabled, see [Supervisor.SetEnabled].
-	Disabled bool
 	// Mask hides secrets in the reason of a state, which may quote what the instance said; nil hides none.
 	Mask   func(string) string
 	Logger *slog.Logger // should name the provider; nil discards

@@ -31,7 +31,6 @@ type Supervisor[I Instance] struct {
 	// Wishes.
 	waiters    int    // who want a start
 	woken      bool   // a start is wanted until one has succeeded
-	disabled   bool   // the operator's switch
 	quarantine string // why no start may happen; "" if it may
 	restart    bool   // replace the instance, for a reason that is no failure
 
@@ -47,7 +46,7 @@ type Supervisor[I Instance] struct {
 
 // usable says whether the instance may be given to further users. The mutex is held.
 func (s *Supervisor[I]) usable() bool {
-	if s.life == nil || s.life.fault != nil || s.restart || s.disabled || s.quarantine != "" {
+	if s.life == nil || s.life.fault != nil || s.restart || s.quarantine != "" {
 		return false
 	}
 	select {
@@ -83,17 +82,12 @@ func New[I Instance](start func(ctx context.Context) (I, error), opts *Options) 
 		return nil, errors.New("supervisor: no start function")
 	}
 	s := &Supervisor[I]{
-		opts: full, start: start, disabled: full.Disabled,
+		opts: full, start: start,
 		wake: make(chan struct{}, 1), changed: make(chan struct{}),
 		status: provider.Status{State: provider.Installed, Since: time.Now()},
 	}
-	if full.Disabled {
-		s.status.State, s.status.Reason = provider.Disabled, disabledReason
-	}
 	return s, nil
 }
-
-const disabledReason = "switched off by the operator"
 
 // Run supervises until ctx ends, then stops the instance and returns nil. It is called once.
 func (s *Supervisor[I]) Run(ctx context.Context) error {
@@ -114,8 +108,6 @@ func (s *Supervisor[I]) awaitDemand(ctx context.Context) bool {
 		state, reason := s.status.State, s.status.Reason
 		wanted := !s.opts.Lazy || s.waiters > 0 || s.woken || s.restart
 		switch {
-		case s.disabled:
-			state, reason, wanted = provider.Disabled, disabledReason, false
 		case s.quarantine != "":
 			state, reason, wanted = provider.Quarantined, s.quarantine, false
 		case !wanted && state != provider.Installed:
@@ -197,7 +189,7 @@ func (s *Supervisor[I]) attend(ctx context.Context, l *life[I]) error {
 	for {
 		s.mu.Lock()
 		fault := l.fault
-		over := s.disabled || s.quarantine != "" || s.restart
+		over := s.quarantine != "" || s.restart
 		due, next := s.due(l)
 		s.mu.Unlock()
 		switch {

@@ -437,30 +437,6 @@ func TestAnOldInstanceIsReplacedWhenUnused(t *testing.T) {
 	})
 }
 
-func TestADisabledProviderRunsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := run(t, supervisor.Options{Disabled: true}, nil)
-		synctest.Wait()
-		_, _, err := b.acquire()
-		wantCode(t, err, tool.ProviderDown)
-		b.SetEnabled(true)
-		time.Sleep(500 * time.Millisecond)
-		b.SetEnabled(false) // in the middle of the start
-		_, _, err = b.acquire()
-		wantCode(t, err, tool.ProviderDown)
-		b.SetEnabled(true)
-		b.use()
-		b.SetEnabled(false)
-		synctest.Wait()
-		if !b.things[0].stopped.Load() || b.Status().State != provider.Disabled {
-			t.Errorf("still in state %s", b.Status().State)
-		}
-		if len(b.starts) != 2 || b.Status().Restarts != 0 {
-			t.Errorf("%d starts, %d restarts", len(b.starts), b.Status().Restarts)
-		}
-	})
-}
-
 func TestStartsShareTheGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := supervisor.NewGate(2)
