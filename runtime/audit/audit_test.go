@@ -303,28 +303,74 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-func TestExportWritesOneObjectALine(t *testing.T) {
+func TestAnEntryComesBackFromItsJSON(t *testing.T) {
 	b := open(t, t.TempDir(), audit.Options{})
 	call(t, b, "1")
 	written(t, b, 2)
-	var out bytes.Buffer
-	if err := b.Export(t.Context(), &out, nil); err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 2 {
-		t.Fatal(out.String())
-	}
-	var e audit.Entry
-	if err := json.Unmarshal([]byte(lines[1]), &e); err != nil {
-		t.Fatal(err)
-	}
 	got, err := b.Query(t.Context(), &audit.Filter{Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
+	raw, err := json.Marshal(&got[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var e audit.Entry
+	if err := json.Unmarshal(raw, &e); err != nil {
+		t.Fatal(err)
+	}
 	if diff := cmp.Diff(got[0], e); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A page is one message of gRPC, which has its bound.
+func TestPagesAreBoundedInBytes(t *testing.T) {
+	b := open(t, t.TempDir(), audit.Options{Arguments: true})
+	const n = 400
+	args := json.RawMessage(`{"text":"` + strings.Repeat(`\"`, 30<<10) + `"}`) // 60 KiB, of which every byte has to be escaped again
+	for i := range n {
+		b.Note(&tool.Record{Kind: tool.RecordFinished, CallID: fmt.Sprint(i), Agent: "desk", Tool: "wipe", Arguments: args})
+	}
+	written(t, b, n)
+	tail, end := context.WithCancel(t.Context())
+	defer end()
+	reads := map[string]func(func([]audit.Entry) error) error{
+		"export": func(fn func([]audit.Entry) error) error { return b.Export(t.Context(), nil, fn) },
+		"tail":   func(fn func([]audit.Entry) error) error { return b.Tail(tail, &audit.Filter{After: 1}, fn) },
+	}
+	for name, read := range reads {
+		t.Run(name, func(t *testing.T) {
+			var next int64
+			err := read(func(page []audit.Entry) error {
+				raw, err := json.Marshal(page)
+				if err != nil {
+					return err
+				}
+				if len(raw) > 8<<20 {
+					t.Errorf("a page of %d records has %d MiB", len(page), len(raw)>>20)
+				}
+				for i := range page {
+					if next != 0 && page[i].Seq != next {
+						t.Fatalf("record %d comes where %d should", page[i].Seq, next)
+					}
+					next = page[i].Seq + 1
+				}
+				if next == n+1 && name == "tail" {
+					end()
+				}
+				return nil
+			})
+			if err != nil || next != n+1 {
+				t.Errorf("it ended before record %d: %v", next, err)
+			}
+		})
+	}
+	if _, err := b.Query(t.Context(), &audit.Filter{Limit: n}); err == nil || !strings.Contains(err.Error(), "export them") {
+		t.Errorf("a page of %d records: %v", n, err)
+	}
+	if page, err := b.Query(t.Context(), &audit.Filter{Limit: 50}); err != nil || len(page) != 50 {
+		t.Errorf("a page of 50: %d, %v", len(page), err)
 	}
 }
 

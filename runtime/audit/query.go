@@ -1,20 +1,23 @@
 package audit
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
-// The bounds of one page.
+// The bounds of one page, in records and in bytes: a page is one message to an operator's program, which takes 64 MiB.
 const (
-	defaultPage = 100
-	maxPage     = 10_000
+	defaultPage   = 100
+	maxPage       = 10_000
+	maxPageBytes  = 4 << 20
+	maxQueryBytes = 32 << 20
+	entryBytes    = 1 << 10 // what a record has besides its arguments, more or less
 )
 
 // Filter chooses records. Fields that are zero choose all.
@@ -71,15 +74,21 @@ func (l *Log) Query(ctx context.Context, f *Filter) ([]Entry, error) {
 	if f == nil {
 		f = &Filter{}
 	}
-	limit := f.Limit
 	switch {
 	case f.After > 0 && f.Before > 0:
 		return nil, fmt.Errorf("audit query: after and before exclude each other")
-	case limit < 0 || limit > maxPage:
-		return nil, fmt.Errorf("audit query: limit %d is not between 1 and %d", limit, maxPage)
-	case limit == 0:
-		limit = defaultPage
+	case f.Limit < 0 || f.Limit > maxPage:
+		return nil, fmt.Errorf("audit query: limit %d is not between 1 and %d", f.Limit, maxPage)
 	}
+	page, more, err := l.page(ctx, f, cmp.Or(f.Limit, defaultPage), maxQueryBytes)
+	if err == nil && more {
+		return nil, fmt.Errorf("audit query: so many records with their arguments have more than %d MiB: ask for at most %d, or export them", maxQueryBytes>>20, len(page))
+	}
+	return page, err
+}
+
+// page reads at most limit records, and not many more bytes than size; more tells that it ended for the sake of size.
+func (l *Log) page(ctx context.Context, f *Filter, limit, size int) (page []Entry, more bool, err error) {
 	clause, args := f.where()
 	order := " DESC"
 	if f.OldestFirst || f.After > 0 {
@@ -87,41 +96,43 @@ func (l *Log) Query(ctx context.Context, f *Filter) ([]Entry, error) {
 	}
 	rows, err := l.storage.Read().QueryContext(ctx, "SELECT "+columns+" FROM audit"+clause+" ORDER BY seq"+order+" LIMIT ?", append(args, limit)...)
 	if err != nil {
-		return nil, fmt.Errorf("audit query: %w", err)
+		return nil, false, fmt.Errorf("audit query: %w", err)
 	}
-	return collect(rows)
-}
-
-// Export writes the records that f chooses to w, oldest first, one JSON object a line. f's limit and order are not used.
-func (l *Log) Export(ctx context.Context, w io.Writer, f *Filter) error {
-	return l.pages(ctx, f, func(page []Entry) error {
-		enc := json.NewEncoder(w)
-		enc.SetEscapeHTML(false)
-		for i := range page {
-			if err := enc.Encode(&page[i]); err != nil {
-				return fmt.Errorf("audit export: %w", err)
-			}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		if size <= 0 {
+			return page, true, nil
 		}
-		return nil
-	})
+		var e Entry
+		if err := e.scan(rows.Scan); err != nil {
+			return nil, false, fmt.Errorf("audit query: %w", err)
+		}
+		page = append(page, e)
+		size -= entryBytes + 2*len(e.Args) + len(e.Coerced) // in JSON each quote of the arguments takes two
+	}
+	if err := rows.Err(); err != nil {
+		return nil, false, fmt.Errorf("audit query: %w", err)
+	}
+	return page, false, nil
 }
 
-// pages hands all that f chooses to fn, oldest first, up to what is written when it gets there.
-func (l *Log) pages(ctx context.Context, f *Filter, fn func([]Entry) error) error {
+// Export hands all records that f chooses to fn, oldest first, in pages of a few MiB, up to what is written when it gets
+// there. f's limit and order are not used.
+func (l *Log) Export(ctx context.Context, f *Filter, fn func([]Entry) error) error {
 	next := Filter{}
 	if f != nil {
 		next = *f
 	}
-	next.Before, next.OldestFirst, next.Limit = 0, true, maxPage
+	next.Before, next.OldestFirst = 0, true
 	for {
-		page, err := l.Query(ctx, &next)
-		if err != nil {
+		page, more, err := l.page(ctx, &next, maxPage, maxPageBytes)
+		if err != nil || len(page) == 0 {
 			return err
 		}
 		if err := fn(page); err != nil {
 			return err
 		}
-		if len(page) < maxPage {
+		if !more && len(page) < maxPage {
 			return nil
 		}
 		next.After = page[len(page)-1].Seq
@@ -143,10 +154,7 @@ func (l *Log) Tail(ctx context.Context, f *Filter, fn func([]Entry) error) error
 		changed := l.changed
 		l.mu.Unlock()
 		upTo := l.Head().Seq
-		err := l.pages(ctx, &next, func(page []Entry) error {
-			if len(page) == 0 {
-				return nil
-			}
+		err := l.Export(ctx, &next, func(page []Entry) error {
 			upTo = max(upTo, page[len(page)-1].Seq)
 			return fn(page)
 		})

@@ -81,15 +81,3 @@ func (l *Log) unfinished(ctx context.Context) (list []Entry, err error) {
 	}
 	return slices.SortedFunc(maps.Values(open), func(a, b Entry) int { return cmp.Compare(a.Seq, b.Seq) }), rows.Err()
 }
-
-func collect(rows *sql.Rows) (list []Entry, err error) {
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var e Entry
-		if err := e.scan(rows.Scan); err != nil {
-			return nil, err
-		}
-		list = append(list, e)
-	}
-	return list, rows.Err()
-}

@@ -14,10 +14,10 @@ import (
 type approvalDesk struct{ broker *approval.Broker }
 
 // Pending implements admin.Approvals.
-func (a approvalDesk) Pending() []any { return anys(a.broker.List()) }
+func (a approvalDesk) Pending() ([][]byte, error) { return encoded(a.broker.List()) }
 
 // Granted implements admin.Approvals.
-func (a approvalDesk) Granted() []any { return anys(a.broker.Grants()) }
+func (a approvalDesk) Granted() ([][]byte, error) { return encoded(a.broker.Grants()) }
 
 // Revoke implements admin.Approvals.
 func (a approvalDesk) Revoke(ctx context.Context, id string) error { return a.broker.Revoke(ctx, id) }
@@ -28,31 +28,30 @@ func (a approvalDesk) Answer(id string, d *admin.ApprovalAnswer) error {
 }
 
 // Watch implements admin.Approvals.
-func (a approvalDesk) Watch() (<-chan any, func()) {
+func (a approvalDesk) Watch(ctx context.Context, fn func([]byte) error) error {
 	events, stop := a.broker.Watch()
-	out := make(chan any)
-	ended := make(chan struct{})
-	go func() {
-		defer close(out)
-		for e := range events {
-			select {
-			case out <- e:
-			case <-ended:
-				return
+	defer stop()
+	for {
+		select {
+		case e, open := <-events:
+			if !open {
+				return nil
 			}
+			raw, err := tool.JSON(e)
+			if err == nil {
+				err = fn(raw)
+			}
+			if err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-	}()
-	return out, func() {
-		stop()
-		close(ended)
 	}
 }
 
 // auditDesk is the audit as operators read it. It implements admin.Audit.
 type auditDesk struct{ log *audit.Log }
-
-// exportPage is how many records travel in one message.
-const exportPage = 1000
 
 func (a auditDesk) filter(f *admin.AuditFilter) *audit.Filter {
 	return &audit.Filter{
@@ -62,47 +61,55 @@ func (a auditDesk) filter(f *admin.AuditFilter) *audit.Filter {
 }
 
 // Query implements admin.Audit.
-func (a auditDesk) Query(ctx context.Context, f *admin.AuditFilter) ([]any, error) {
+func (a auditDesk) Query(ctx context.Context, f *admin.AuditFilter) ([][]byte, error) {
 	page, err := a.log.Query(ctx, a.filter(f))
-	return anys(page), err
+	if err != nil {
+		return nil, err
+	}
+	return encoded(page)
 }
 
 // Tail implements admin.Audit.
-func (a auditDesk) Tail(ctx context.Context, f *admin.AuditFilter, fn func([]any) error) error {
-	return a.log.Tail(ctx, a.filter(f), func(page []audit.Entry) error { return fn(anys(page)) })
+func (a auditDesk) Tail(ctx context.Context, f *admin.AuditFilter, fn func([][]byte) error) error {
+	return a.log.Tail(ctx, a.filter(f), encodedTo(fn))
 }
 
 // Export implements admin.Audit.
-func (a auditDesk) Export(ctx context.Context, f *admin.AuditFilter, fn func([]any) error) error {
-	next := a.filter(f)
-	next.OldestFirst, next.Limit = true, exportPage
-	for {
-		page, err := a.log.Query(ctx, next)
-		if err != nil || len(page) == 0 {
+func (a auditDesk) Export(ctx context.Context, f *admin.AuditFilter, fn func([][]byte) error) error {
+	return a.log.Export(ctx, a.filter(f), encodedTo(fn))
+}
+
+func encodedTo(fn func([][]byte) error) func([]audit.Entry) error {
+	return func(page []audit.Entry) error {
+		out, err := encoded(page)
+		if err != nil {
 			return err
 		}
-		if err := fn(anys(page)); err != nil {
-			return err
-		}
-		next.After = page[len(page)-1].Seq
+		return fn(out)
 	}
 }
 
 // Verify implements admin.Audit.
-func (a auditDesk) Verify(ctx context.Context) (any, bool, error) {
-	report, err := a.log.Verify(ctx)
+func (a auditDesk) Verify(ctx context.Context) (report []byte, sound bool, err error) {
+	r, err := a.log.Verify(ctx)
 	if err != nil {
 		return nil, false, err
 	}
-	return report, report.Fault == nil, nil
+	report, err = tool.JSON(r)
+	return report, r.Fault == nil, err
 }
 
-func anys[T any](list []T) []any {
-	out := make([]any, len(list))
+// encoded is each of a list as JSON.
+func encoded[T any](list []T) ([][]byte, error) {
+	out := make([][]byte, len(list))
 	for i := range list {
-		out[i] = &list[i]
+		raw, err := tool.JSON(&list[i])
+		if err != nil {
+			return nil, err
+		}
+		out[i] = raw
 	}
-	return out
+	return out, nil
 }
 
 // oversee makes what stands between agents and their tools, from the bottom up: policy, hooks, approvals, guard, results.

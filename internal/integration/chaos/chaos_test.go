@@ -363,20 +363,17 @@ func (d *running) auditOutcomes(t *testing.T, least int) {
 		t.Fatal(err)
 	}
 	defer log.Close() //nolint:errcheck // only read
-	var lines bytes.Buffer
-	if err := log.Export(t.Context(), &lines, &audit.Filter{}); err != nil {
+	var records []audit.Entry
+	err = log.Export(t.Context(), nil, func(page []audit.Entry) error {
+		records = append(records, page...)
+		return nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	started, ended := map[string]int{}, map[string]int{}
-	decoder := json.NewDecoder(&lines)
-	for decoder.More() {
-		var e struct {
-			Kind   tool.RecordKind `json:"kind"`
-			CallID string          `json:"call_id"`
-		}
-		if err := decoder.Decode(&e); err != nil {
-			t.Fatal(err)
-		}
+	for i := range records {
+		e := &records[i]
 		switch e.Kind {
 		case tool.RecordStarted:
 			started[e.CallID]++

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 
 	"google.golang.org/grpc"
 
@@ -10,17 +9,18 @@ import (
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
-// Approvals are the requests that wait for a human, and the grants. What is any has a JSON form.
+// Approvals are the requests that wait for a human, and the grants, each as a JSON object: this front end passes them on to
+// programs that know their types.
 type Approvals interface {
 	// Pending lists what waits for an answer, oldest first.
-	Pending() []any
-	// Watch streams what is open now and every change after that, until stop. The channel is closed when the watcher is too
-	// slow, or the daemon stops.
-	Watch() (events <-chan any, stop func())
+	Pending() ([][]byte, error)
+	// Watch hands over what is open now and every change after that, until ctx ends or fn fails. It returns nil when the
+	// watcher was too slow, or the daemon stops.
+	Watch(ctx context.Context, fn func(event []byte) error) error
 	// Answer answers one request; the error says why that cannot be done.
 	Answer(id string, d *ApprovalAnswer) error
 	// Granted lists the grants that hold, oldest first.
-	Granted() []any
+	Granted() ([][]byte, error)
 	Revoke(ctx context.Context, id string) error
 }
 
@@ -39,7 +39,7 @@ func (s *Server) ListApprovals(context.Context, *adminpb.ListApprovalsRequest) (
 	if s.options.Approvals == nil {
 		return nil, errNoApprovals
 	}
-	pending, err := encodeAll(s.options.Approvals.Pending())
+	pending, err := s.options.Approvals.Pending()
 	return &adminpb.ListApprovalsResponse{Pending: pending}, err
 }
 
@@ -51,25 +51,13 @@ func (s *Server) WatchApprovals(_ *adminpb.WatchApprovalsRequest, stream grpc.Se
 	if _, err := s.approver(stream.Context(), ""); err != nil {
 		return err
 	}
-	events, stop := s.options.Approvals.Watch()
-	defer stop()
-	for {
-		select {
-		case e, open := <-events:
-			if !open {
-				return tool.Errorf(tool.ShuttingDown, "the watch has ended: the daemon is stopping, or this end was too slow")
-			}
-			raw, err := json.Marshal(e)
-			if err != nil {
-				return err
-			}
-			if err := stream.Send(&adminpb.ApprovalEvent{Event: raw}); err != nil {
-				return err
-			}
-		case <-stream.Context().Done():
-			return stream.Context().Err()
-		}
+	err := s.options.Approvals.Watch(stream.Context(), func(event []byte) error {
+		return stream.Send(&adminpb.ApprovalEvent{Event: event})
+	})
+	if err == nil {
+		return tool.Errorf(tool.ShuttingDown, "the watch has ended: the daemon is stopping, or this end was too slow")
 	}
+	return err
 }
 
 // AnswerApproval implements hermes.admin.v1.
@@ -93,7 +81,7 @@ func (s *Server) ListGrants(context.Context, *adminpb.ListGrantsRequest) (*admin
 	if s.options.Approvals == nil {
 		return nil, errNoApprovals
 	}
-	grants, err := encodeAll(s.options.Approvals.Granted())
+	grants, err := s.options.Approvals.Granted()
 	return &adminpb.ListGrantsResponse{Grants: grants}, err
 }
 
@@ -109,16 +97,4 @@ func (s *Server) RevokeGrant(ctx context.Context, req *adminpb.RevokeGrantReques
 		return nil, tool.Errorf(tool.BadRequest, "%w", err)
 	}
 	return &adminpb.RevokeGrantResponse{}, nil
-}
-
-func encodeAll(list []any) ([][]byte, error) {
-	out := make([][]byte, len(list))
-	for i, v := range list {
-		raw, err := tool.JSON(v)
-		if err != nil {
-			return nil, err
-		}
-		out[i] = raw
-	}
-	return out, nil
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
-// Audit is the record of all calls. What is any has a JSON form.
+// Audit is the record of all calls, each record as a JSON object. A page fits into one message.
 type Audit interface {
 	// Query returns a page, newest first, or oldest first where f.After is set.
-	Query(ctx context.Context, f *AuditFilter) ([]any, error)
+	Query(ctx context.Context, f *AuditFilter) ([][]byte, error)
 	// Tail hands over records as they are written, until ctx ends or fn fails.
-	Tail(ctx context.Context, f *AuditFilter, fn func([]any) error) error
+	Tail(ctx context.Context, f *AuditFilter, fn func(page [][]byte) error) error
 	// Export hands over everything that f chooses, oldest first.
-	Export(ctx context.Context, f *AuditFilter, fn func([]any) error) error
-	// Verify holds every record against the chain.
-	Verify(ctx context.Context) (report any, sound bool, err error)
+	Export(ctx context.Context, f *AuditFilter, fn func(page [][]byte) error) error
+	// Verify holds every record against the chain. The report is a JSON object.
+	Verify(ctx context.Context) (report []byte, sound bool, err error)
 }
 
 // AuditFilter chooses records; what is zero chooses all.
@@ -55,8 +55,7 @@ func (s *Server) QueryAudit(ctx context.Context, req *adminpb.AuditFilter) (*adm
 	if err != nil {
 		return nil, tool.Errorf(tool.BadRequest, "%w", err)
 	}
-	entries, err := encodeAll(page)
-	return &adminpb.AuditPage{Entries: entries}, err
+	return &adminpb.AuditPage{Entries: page}, nil
 }
 
 // TailAudit implements hermes.admin.v1.
@@ -75,14 +74,8 @@ func (s *Server) ExportAudit(req *adminpb.AuditFilter, stream grpc.ServerStreami
 	return s.options.Audit.Export(stream.Context(), filterOf(req), sendPages(stream))
 }
 
-func sendPages(stream grpc.ServerStreamingServer[adminpb.AuditPage]) func([]any) error {
-	return func(page []any) error {
-		entries, err := encodeAll(page)
-		if err != nil {
-			return err
-		}
-		return stream.Send(&adminpb.AuditPage{Entries: entries})
-	}
+func sendPages(stream grpc.ServerStreamingServer[adminpb.AuditPage]) func([][]byte) error {
+	return func(page [][]byte) error { return stream.Send(&adminpb.AuditPage{Entries: page}) }
 }
 
 // VerifyAudit implements hermes.admin.v1.
@@ -94,9 +87,5 @@ func (s *Server) VerifyAudit(_ *adminpb.VerifyAuditRequest, stream grpc.ServerSt
 	if err != nil {
 		return err
 	}
-	raw, err := tool.JSON(report)
-	if err != nil {
-		return err
-	}
-	return stream.Send(&adminpb.VerifyAuditResponse{Report: raw, Sound: sound})
+	return stream.Send(&adminpb.VerifyAuditResponse{Report: report, Sound: sound})
 }
