@@ -50,7 +50,7 @@ type Options struct {
 	Key   Key   // authenticates request states and links; see [LoadKey]
 	// MaxOpen bounds the requests of one agent that are open at once; 0 is [DefaultMaxOpen].
 	MaxOpen int
-	// Mask hides secrets in the arguments that humans are shown; nil hides nothing.
+	// Mask hides secrets in what humans are shown: arguments, and why they are asked; nil hides nothing.
 	Mask func(string) string
 	// OnAsked and OnClosed hear of every request that is put to humans, and of its end, in this order. They must not block,
 	// nor call the broker.
@@ -95,6 +95,9 @@ func New(ctx context.Context, opts *Options) (*Broker, error) {
 		b.options = *opts
 	}
 	b.options.MaxOpen = cmp.Or(b.options.MaxOpen, DefaultMaxOpen)
+	if b.options.Mask == nil {
+		b.options.Mask = func(s string) string { return s }
+	}
 	if b.log = b.options.Logger; b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}

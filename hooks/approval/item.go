@@ -1,14 +1,15 @@
 package approval
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/hermesd/hermesd/internal/redact"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
@@ -77,11 +78,12 @@ func (b *Broker) join(r *Request, taken []*waiter) (w *waiter, fresh bool) {
 func (b *Broker) open(r *Request, binding Binding, key sum) *item {
 	d := r.Definition
 	now := time.Now()
+	shown := redact.JSON(r.Arguments, b.options.Mask)
 	it := &item{
 		binding: binding, key: key, rule: r.Key, open: true, settled: make(chan struct{}), asks: map[string]*consultation{},
 		Pending: Pending{
 			ID: newID(), CallID: r.CallID, Agent: r.Agent, Session: r.Session, Tool: d.Name, Title: d.Title, Source: d.Source,
-			SourceName: d.SourceName, Arguments: b.masked(r.Arguments), Hints: d.Annotations, Rule: r.Rule, Reason: r.Reason,
+			SourceName: d.SourceName, Arguments: shown, Hints: d.Annotations, Rule: r.Rule, Reason: b.options.Mask(r.Reason),
 			Asked: now, Expires: now.Add(b.settings.Timeout), Binding: key.String(), Call: r,
 		},
 	}
@@ -91,8 +93,8 @@ func (b *Broker) open(r *Request, binding Binding, key sum) *item {
 		}
 		if c == Always {
 			p, err := PatternOf(r.Arguments)
-			if err != nil {
-				continue // arguments that no pattern can name are asked about each time
+			if err != nil || !bytes.Equal(shown, r.Arguments) {
+				continue // arguments that no pattern can name, or show, are asked about each time
 			}
 			it.Pattern = p
 		}
@@ -109,21 +111,6 @@ func (b *Broker) open(r *Request, binding Binding, key sum) *item {
 		b.later = append(b.later, func() { b.options.OnAsked(&p) })
 	}
 	return it
-}
-
-func (b *Broker) masked(args json.RawMessage) json.RawMessage {
-	if b.options.Mask == nil {
-		return args
-	}
-	text := b.options.Mask(string(args))
-	if json.Valid([]byte(text)) {
-		return json.RawMessage(text)
-	}
-	raw, err := json.Marshal(text)
-	if err != nil {
-		panic("approval: a text did not marshal: " + err.Error())
-	}
-	return raw
 }
 
 // decide settles an item with a human's answer. It fails if the answer comes too late or chooses what was not offered.

@@ -42,7 +42,7 @@ var table = []layer{
 	{"runtime/mcpclient/...", []string{"runtime/provider/...", "runtime/schema", "runtime/tool", "internal/atomicfile", "internal/procgroup", "internal/rawjson", "internal/redact", "runtime/mcpclient/...", "runtime/pluginhost/sandbox"}},
 	{"runtime/connector/...", []string{"runtime/provider/...", "runtime/schema", "runtime/tool", "runtime/connector/..."}},
 	{"runtime/audit", []string{"runtime/tool", "internal/atomicfile", "internal/redact"}},
-	{"hooks/...", []string{"runtime/tool", "internal/atomicfile", "internal/procgroup", "hooks/..."}},
+	{"hooks/...", []string{"runtime/tool", "internal/atomicfile", "internal/procgroup", "internal/redact", "hooks/..."}},
 	{"runtime/results", []string{"runtime/tool", "runtime/provider"}},
 	{"runtime/catalog", []string{"runtime/provider", "policy", "runtime/tool"}},
 	{"runtime/disclosure", []string{"runtime/catalog", "policy", "runtime/tool"}},

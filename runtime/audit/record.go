@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/hermesd/hermesd/runtime/tool"
@@ -36,11 +37,13 @@ func (l *Log) entry(r *tool.Record) Entry {
 	return e
 }
 
+// storable masks and bounds arguments. They are stored as UTF-8, as exports have them: any other byte would be another one
+// there, and the record's hash could not be made again.
 func (l *Log) storable(args []byte) string {
-	s := l.options.Mask(string(args))
+	s := strings.ToValidUTF8(l.options.Mask(string(args)), "\uFFFD")
 	if len(s) > maxArgs {
 		const mark = "… (cut)"
-		s = s[:maxArgs-len(mark)] + mark
+		s = strings.ToValidUTF8(s[:maxArgs-len(mark)], "") + mark
 	}
 	return s
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/hermesd/hermesd/internal/rawjson"
+	"github.com/hermesd/hermesd/internal/redact"
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
@@ -45,7 +46,7 @@ func (p *Provider) fetch(ctx context.Context, req *provider.Fetch, talk *convers
 	var refused *rpcError
 	if errors.As(err, &refused) {
 		p.succeeded()
-		return nil, &provider.Refusal{Code: refused.code, Message: bounded(refused.message, maxAgentText), Data: refused.data}
+		return nil, &provider.Refusal{Code: refused.code, Message: bounded(refused.message, maxAgentText), Data: redact.JSON(refused.data, s.p.opts.Mask)}
 	}
 	return nil, p.failed(ctx, s, err, s.line.heard.Load() == before)
 }

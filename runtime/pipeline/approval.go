@@ -27,10 +27,10 @@ func (p *Pipeline) approve(ctx context.Context, entries []*Entry) {
 	began := time.Now()
 	answers := p.ask(ctx, asked)
 	for i, e := range asked {
+		e.Answer = answers[i]
 		if e.Request.Explain {
 			e.explain("approval", began, &answers[i].Err)
 		}
-		e.Answer = answers[i]
 		e.out.Err = answers[i].Err
 		if s := answers[i].Suspend; s != nil {
 			suspend(entries, s)

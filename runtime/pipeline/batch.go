@@ -26,6 +26,7 @@ func (p *Pipeline) Do(ctx context.Context, reqs []*Request) []Outcome {
 	}
 	outs := make([]Outcome, len(entries))
 	for i, e := range entries {
+		p.conceal(e)
 		outs[i] = e.out
 	}
 	return outs
@@ -70,6 +71,7 @@ func (p *Pipeline) run(ctx context.Context, e *Entry) {
 		e.out.Err = tool.Errorf(tool.Cancelled, "%s was not run: the caller gave up: %w", e.Call.Tool, err)
 	}
 	p.pass(ctx, e, running)
+	p.conceal(e) // hooks are told of the error
 	e.out.Call, e.out.Coerced = e.Call, e.Coerced
 	e.out.Duration = time.Since(e.started)
 	p.finish(ctx, e)

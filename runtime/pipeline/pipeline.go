@@ -33,7 +33,8 @@ type Options struct {
 	MaxResultBytes int
 	// Parallel bounds the parallel_safe entries of one batch that run side by side; 0 is [DefaultParallel].
 	Parallel int
-	// Mask hides secrets in error texts; nil hides nothing.
+	// Mask hides secrets in errors, in the steps of an explained call, and in what a running call tells its caller; nil
+	// hides nothing. Results are left as they are.
 	Mask func(string) string
 	// Logger gets what agents do not see; nil discards it.
 	Logger *slog.Logger
@@ -66,9 +67,6 @@ func New(opts *Options) (*Pipeline, error) {
 	}
 	if o.Schemas == nil {
 		o.Schemas = schema.NewCache(&schema.Options{Logger: o.Logger})
-	}
-	if o.Mask == nil {
-		o.Mask = func(s string) string { return s }
 	}
 	return p, nil
 }
