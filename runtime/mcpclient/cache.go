@@ -12,7 +12,9 @@ import (
 	"path/filepath"
 	"unicode/utf8"
 
+	"github.com/hermesd/hermesd/internal/atomicfile"
 	"github.com/hermesd/hermesd/internal/rawjson"
+	"github.com/hermesd/hermesd/runtime/tool"
 )
 
 // cacheFormat is the version of the file's layout.
@@ -110,32 +112,21 @@ func readCache(data []byte) (*cacheFile, error) {
 }
 
 // store replaces what is kept at once or not at all.
-func (c *cache) store(kept *cacheFile) (err error) {
+func (c *cache) store(kept *cacheFile) error {
 	if c.file == "" {
 		return nil
 	}
-	if err := os.MkdirAll(c.dir, 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(c.dir, ".mcp-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
 	full := *kept
 	full.Format = cacheFormat
 	if full.Tools == nil {
 		full.Tools = []json.RawMessage{}
 	}
-	e := json.NewEncoder(f)
-	e.SetEscapeHTML(false)
-	err = errors.Join(e.Encode(&full), f.Close())
+	content, err := tool.JSON(&full)
 	if err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), c.file)
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return err
+	}
+	return atomicfile.Write(c.file, content)
 }

@@ -45,6 +45,9 @@ func TestAnOlderDatabaseIsMigratedAfterACopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer copied.Close()
+	if info, err := os.Stat(s.Path() + ".v1"); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the copy has the mode %v, %v", info.Mode(), err)
+	}
 	if err := copied.QueryRow("SELECT seq, user_version FROM audit_settled, pragma_user_version").Scan(&x, &version); err != nil || x != 7 || version != 1 {
 		t.Errorf("the copy has %d, version %d, %v", x, version, err)
 	}
