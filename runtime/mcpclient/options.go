@@ -1,6 +1,7 @@
 package mcpclient
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -37,7 +38,7 @@ type Options struct {
 	Timeout time.Duration
 	// ConnectTimeout bounds starting or connecting, the handshake and the first list of tools included (0: 15 s).
 	ConnectTimeout time.Duration
-	// IdleTimeout stops a lazy server that had no call for this long (0: never). MaxLifetime restarts a server after this
+	// IdleTimeout stops a lazy server that had no call for this long, while nobody subscribes to its resources (0: never). MaxLifetime restarts a server after this
 	// time, between calls (0: never). StopGrace is how long a process may take to stop before it is killed (0: 5 s).
 	IdleTimeout, MaxLifetime, StopGrace time.Duration
 	// Lazy starts the server at its first call, once its tools are known from CacheDir.
@@ -113,11 +114,11 @@ func (o *Options) complete() (*Options, error) {
 	if !sandbox.Valid(c.Isolation) {
 		return nil, fmt.Errorf("mcp server %q: isolation %q: want none, default or strict", c.Name, c.Isolation)
 	}
-	setDefault(&c.Timeout, defaultTimeout)
-	setDefault(&c.ConnectTimeout, defaultConnectTimeout)
-	setDefault(&c.StopGrace, defaultStopGrace)
-	setDefault(&c.MaxMessageBytes, defaultMessageBytes)
-	setDefault(&c.Version, "dev")
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
+	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, defaultConnectTimeout)
+	c.StopGrace = cmp.Or(c.StopGrace, defaultStopGrace)
+	c.MaxMessageBytes = cmp.Or(c.MaxMessageBytes, defaultMessageBytes)
+	c.Version = cmp.Or(c.Version, "dev")
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -128,11 +129,4 @@ func (o *Options) complete() (*Options, error) {
 		c.OnChange = func() {}
 	}
 	return &c, nil
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }

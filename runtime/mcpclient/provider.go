@@ -71,7 +71,7 @@ func New(opts *Options) (*Provider, error) {
 		cache: newCache(o), turn: make(chan struct{}, 1),
 	}
 	p.supervisor, err = supervisor.New(p.start, &supervisor.Options{
-		Name: o.Name, Lazy: o.Lazy, IdleTimeout: o.IdleTimeout, StartTimeout: o.ConnectTimeout, MaxLifetime: o.MaxLifetime,
+		Name: o.Name, Lazy: o.Lazy, IdleTimeout: o.IdleTimeout, Wanted: p.watch.any, StartTimeout: o.ConnectTimeout, MaxLifetime: o.MaxLifetime,
 		DrainTimeout: o.StopGrace, Starts: o.Starts, NeverQuarantine: true, Mask: o.Mask, Logger: p.log, OnStatus: func(provider.Status) { o.OnChange() },
 	})
 	if err != nil {

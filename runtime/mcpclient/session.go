@@ -55,8 +55,7 @@ func (p *Provider) start(ctx context.Context) (*session, error) {
 	if p.opts.Resources || p.opts.Prompts {
 		s.noteChange("resources")
 		s.line.goWork(func() { s.relist(s.restocked, s.relistShelf) })
-		again := p.watch.uris() // before anybody can subscribe to this session
-		s.line.goWork(func() { s.resubscribe(s.line.ctx, again) })
+		s.line.goWork(s.resubscribe)
 	}
 	return s, nil
 }

@@ -22,7 +22,9 @@ func newLibrary(o mcp.ServerOptions) *mcp.Server {
 	if o.SubscribeHandler == nil {
 		o.SubscribeHandler = func(context.Context, *mcp.SubscribeRequest) error { return nil }
 	}
-	o.UnsubscribeHandler = func(context.Context, *mcp.UnsubscribeRequest) error { return nil }
+	if o.UnsubscribeHandler == nil {
+		o.UnsubscribeHandler = func(context.Context, *mcp.UnsubscribeRequest) error { return nil }
+	}
 	o.CompletionHandler = func(_ context.Context, r *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 		return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{r.Params.Ref.Name + r.Params.Ref.URI, r.Params.Argument.Value}}}, nil
 	}

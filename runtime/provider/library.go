@@ -17,7 +17,8 @@ type Library interface {
 	// server itself refuses is a [Refusal], everything else that goes wrong a *tool.Error.
 	Fetch(ctx context.Context, req *Fetch) (json.RawMessage, error)
 	// Subscribe calls updated, from any goroutine, whenever the server says that a resource changed, across restarts of the
-	// server, until cancel is called. The server is asked within ctx.
+	// server, until cancel is called. updated must return at once: nothing else that the server says is taken in meanwhile.
+	// The server is asked within ctx.
 	Subscribe(ctx context.Context, uri string, updated func()) (cancel func(), err error)
 }
 

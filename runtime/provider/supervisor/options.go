@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -54,6 +55,9 @@ type Options struct {
 	Lazy bool
 	// IdleTimeout stops a lazy instance that nobody has used for this long; 0 never does.
 	IdleTimeout time.Duration
+	// Wanted reports whether a lazy instance has to run though nobody acquires it, because it is to tell of something: it is
+	// not stopped when idle, and started anew when it ended. It must return at once and not call the supervisor; nil: never.
+	Wanted func() bool
 	// StartTimeout bounds one start; default 10 s.
 	StartTimeout time.Duration
 	// MaxLifetime replaces an instance of this age as soon as nobody uses it; 0 never does.
@@ -77,13 +81,14 @@ func (o *Options) withDefaults() (*Options, error) {
 		return nil, errors.New("supervisor: no name")
 	}
 	full := *o
-	orDefault(&full.StartTimeout, 10*time.Second)
-	orDefault(&full.DrainTimeout, 5*time.Second)
-	orDefault(&full.Backoff.Min, 200*time.Millisecond)
-	orDefault(&full.Backoff.Max, 30*time.Second)
-	orDefault(&full.Backoff.Window, 10*time.Minute)
-	if full.Backoff.Failures == 0 {
-		full.Backoff.Failures = 5
+	full.StartTimeout = cmp.Or(full.StartTimeout, 10*time.Second)
+	full.DrainTimeout = cmp.Or(full.DrainTimeout, 5*time.Second)
+	full.Backoff.Min = cmp.Or(full.Backoff.Min, 200*time.Millisecond)
+	full.Backoff.Max = cmp.Or(full.Backoff.Max, 30*time.Second)
+	full.Backoff.Window = cmp.Or(full.Backoff.Window, 10*time.Minute)
+	full.Backoff.Failures = cmp.Or(full.Backoff.Failures, 5)
+	if full.Wanted == nil {
+		full.Wanted = func() bool { return false }
 	}
 	if full.Mask == nil {
 		full.Mask = func(s string) string { return s }
@@ -95,12 +100,6 @@ func (o *Options) withDefaults() (*Options, error) {
 		full.OnStatus = func(provider.Status) {}
 	}
 	return &full, nil
-}
-
-func orDefault(d *time.Duration, value time.Duration) {
-	if *d == 0 {
-		*d = value
-	}
 }
 
 // Gate bounds how many starts happen at once.

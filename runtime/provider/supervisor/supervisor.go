@@ -106,7 +106,7 @@ func (s *Supervisor[I]) awaitDemand(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		s.mu.Lock()
 		state, reason := s.status.State, s.status.Reason
-		wanted := !s.opts.Lazy || s.waiters > 0 || s.woken || s.restart
+		wanted := !s.opts.Lazy || s.waiters > 0 || s.woken || s.restart || s.opts.Wanted()
 		switch {
 		case s.quarantine != "":
 			state, reason, wanted = provider.Quarantined, s.quarantine, false
@@ -231,6 +231,9 @@ func ending(inst Instance) error {
 func (s *Supervisor[I]) due(l *life[I]) (now bool, next time.Duration) {
 	if idle := s.opts.IdleTimeout; idle > 0 && s.opts.Lazy {
 		next = idle
+		if s.opts.Wanted() {
+			l.lastUse = time.Now()
+		}
 		if l.users == 0 {
 			if next = idle - time.Since(l.lastUse); next <= 0 {
 				return true, 0

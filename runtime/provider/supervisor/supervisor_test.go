@@ -230,6 +230,37 @@ func TestAnIdleProviderStopsAndComesBack(t *testing.T) {
 	})
 }
 
+func TestALazyProviderThatIsWantedIsNotIdleAndComesBackByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var wanted atomic.Bool
+		b := run(t, supervisor.Options{Lazy: true, IdleTimeout: time.Minute, MaxLifetime: time.Hour, Wanted: wanted.Load}, nil)
+		_, release, err := b.Acquire(b.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wanted.Store(true)
+		release()
+		time.Sleep(30 * time.Minute)
+		if s := b.Status().State; s != provider.Ready || len(b.starts) != 1 {
+			t.Errorf("idle for long, it is %s after %d starts", s, len(b.starts))
+		}
+		b.things[0].die(errors.New("killed"))
+		time.Sleep(time.Minute)
+		if s := b.Status().State; s != provider.Ready || len(b.starts) != 2 {
+			t.Errorf("after its end it is %s after %d starts", s, len(b.starts))
+		}
+		time.Sleep(2 * time.Hour)
+		if s := b.Status().State; s != provider.Ready || len(b.starts) < 3 {
+			t.Errorf("after its lifetime it is %s after %d starts", s, len(b.starts))
+		}
+		wanted.Store(false)
+		time.Sleep(3 * time.Minute)
+		if s := b.Status().State; s != provider.Installed {
+			t.Errorf("wanted no more, it is %s", s)
+		}
+	})
+}
+
 func TestAnEagerProviderIsNeverIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := run(t, supervisor.Options{IdleTimeout: time.Minute}, nil)
