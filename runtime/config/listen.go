@@ -25,14 +25,15 @@ type Listen struct {
 	AllowedHosts []string `key:"allowed_hosts"`
 	// AllowedOrigins are Origin header values accepted besides the address itself, such as "https://desk.example.com".
 	AllowedOrigins []string `key:"allowed_origins"`
-	// MaxRequestBytes bounds one request body.
+	// MaxRequestBytes bounds one request body. Bodies above 64 KiB share room for sixteen of this size, until their requests are
+	// answered; one agent has at most half of it, and always leaves some for others.
 	MaxRequestBytes Size `key:"max_request_bytes" default:"16MiB" min:"1KiB" max:"1GiB"`
 	// MaxHeaderBytes bounds the headers of one request.
 	MaxHeaderBytes Size `key:"max_header_bytes" default:"64KiB" min:"4KiB" max:"1MiB"`
 	// MaxConnections bounds the open connections of all clients.
 	MaxConnections int `key:"max_connections" default:"1024" min:"1" max:"100000"`
 	// MaxSessions bounds the live sessions of all agents. An agent opens another one only while it has fewer than are free, so
-	// that it leaves room for others: at most half of them are one agent's.
+	// that it leaves room for others: one agent has at most half of them, rounded up.
 	MaxSessions int `key:"max_sessions" default:"1000" min:"1" max:"100000"`
 	// SessionIdle ends a session that made no request for this long.
 	SessionIdle time.Duration `key:"session_idle" default:"30m" min:"1m" max:"7d"`

@@ -29,7 +29,7 @@ type MCPServer struct {
 	ConnectTimeout time.Duration `key:"connect_timeout" default:"15s" min:"100ms" max:"10m"`
 	// Start is "lazy" (at the first call, once its tools are known) or "eager".
 	Start string `key:"start" default:"lazy" in:"lazy|eager"`
-	// IdleTimeout stops a lazy server that had no call for this long; 0 never does.
+	// IdleTimeout stops a lazy server that had no call for this long, and to whose resources nobody subscribes; 0 never does.
 	IdleTimeout time.Duration `key:"idle_timeout" default:"10m" min:"0s" max:"365d"`
 	// MaxLifetime restarts a server after this time, between calls; 0 never does.
 	MaxLifetime time.Duration `key:"max_lifetime" default:"0s" min:"0s" max:"365d"`
