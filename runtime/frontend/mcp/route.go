@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -65,15 +66,15 @@ func (t *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// session serves a request that belongs to a session: of this agent, at the version that it negotiated whatever the
-// request says.
+// session serves a request that belongs to a session: of this agent, at the version that it negotiated, also where the
+// request names none or another. A version that does not exist is left for the SDK to refuse.
 func (t *router) session(w http.ResponseWriter, r *http.Request, id string) {
 	version, ok := t.server.events.of(frontend.AgentOf(r.Context()).Name, id)
 	if !ok {
 		http.Error(w, "session not found", http.StatusNotFound)
 		return
 	}
-	if version != "" {
+	if said := r.Header.Get(versionHeader); version != "" && (said == "" || slices.Contains(sdk.SupportedProtocolVersions(), said)) {
 		r.Header.Set(versionHeader, version)
 	}
 	t.withSessions.ServeHTTP(&primed{ResponseWriter: w}, r)

@@ -101,6 +101,18 @@ func TestSessions(t *testing.T) {
 	})
 }
 
+// MCP 2025-11-25, transports: an unsupported version header is 400, and a session goes on at the version it negotiated.
+func TestTheVersionOfASession(t *testing.T) {
+	e := serve(t, providertest.New("notes", providertest.Echo("notes_read")))
+	id := e.connect(t, older, nil).ID()
+	for version, want := range map[string]int{older: 200, "2025-06-18": 200, "": 200, "2025-01-01": 400, "latest": 400} {
+		resp := e.post(t, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, map[string]string{"Mcp-Session-Id": id, "Mcp-Protocol-Version": version})
+		if resp.StatusCode != want {
+			t.Errorf("%q: HTTP %d, want %d", version, resp.StatusCode, want)
+		}
+	}
+}
+
 func TestListChanges(t *testing.T) {
 	p := providertest.New("notes", core(providertest.Echo("notes_read")))
 	for name, version := range generations {
