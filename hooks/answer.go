@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/hermesd/hermesd/hooks/webhook"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
@@ -42,8 +43,15 @@ var strictness = map[Action]int{Allow: 0, Modify: 1, Ask: 2, Block: 3}
 // decisions are the words of the older shape {"decision": …, "reason": …}, which many hook scripts speak.
 var decisions = map[string]Action{"": Allow, "approve": Allow, "allow": Allow, "ask": Ask, "block": Block, "deny": Block}
 
-// ParseAnswer reads a hook's answer: nothing, or one JSON object. Keys that it does not know are left alone.
+// MaxAnswer bounds a hook's answer, whatever brings it, in bytes.
+const MaxAnswer = webhook.MaxAnswer
+
+// ParseAnswer reads a hook's answer: nothing, or one JSON object of at most [MaxAnswer]. Keys that it does not know are left
+// alone.
 func ParseAnswer(raw []byte) (Answer, error) {
+	if len(raw) > MaxAnswer {
+		return Answer{}, fmt.Errorf("the answer has more than %d bytes", MaxAnswer)
+	}
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
 		return Answer{Action: Allow}, nil

@@ -19,7 +19,7 @@ import (
 
 const (
 	// maxStdout bounds what an exec hook prints, in bytes; one that prints more is killed.
-	maxStdout = 1 << 20
+	maxStdout = MaxAnswer
 	// stderrLines are kept of standard error, for messages and errors.
 	stderrLines = 20
 	// blockStatus is the exit status by which a hook blocks; standard error is its message.

@@ -458,6 +458,17 @@ func TestABadHookIsRefusedWhenItIsMade(t *testing.T) {
 	}
 }
 
+func TestTheAnswerOfAPluginIsBounded(t *testing.T) {
+	for size, ok := range map[int]bool{hooks.MaxAnswer: true, hooks.MaxAnswer + 1: false} {
+		frame := `{"message":"","x":""}`
+		answer := strings.Replace(frame, `"x":"`, `"x":"`+strings.Repeat("y", size-len(frame)), 1)
+		r := plugin(t, does(func(context.Context, json.RawMessage) (json.RawMessage, error) { return json.RawMessage(answer), nil }))
+		if _, err := r.Run(t.Context(), hooks.PreCall, nil); (err == nil) != ok {
+			t.Errorf("an answer of %d bytes: %v", size, err)
+		}
+	}
+}
+
 func FuzzParseAnswer(f *testing.F) {
 	for _, s := range []string{`{"action":"modify","args":{"a":1},"result":"x"}`, `{"decision":"block","reason":"r"}`, `{`, ``, `null`} {
 		f.Add([]byte(s))
