@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 
 	"github.com/hermesd/hermesd/internal/rawjson"
 	"github.com/hermesd/hermesd/runtime/provider"
@@ -61,7 +60,7 @@ func (l *line) answer(id, params json.RawMessage, origin *call, ask asker) {
 func (l *line) reply(id json.RawMessage, work func() (json.RawMessage, error)) bool {
 	if l.owed.Add(1) > maxOwed {
 		l.owed.Add(-1)
-		l.noise.log(slog.LevelWarn, "the server asks for more than it takes answers; a request of it is left unanswered", "waiting", maxOwed)
+		l.noise.Warn("the server asks for more than it takes answers; a request of it is left unanswered", "waiting", maxOwed)
 		return false
 	}
 	paid := func() { l.owed.Add(-1) }

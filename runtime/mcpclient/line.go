@@ -72,7 +72,7 @@ type line struct {
 	asking   atomic.Int32
 	owed     atomic.Int32 // requests of the server that are being answered
 	probing  atomic.Bool
-	noise    *limiter
+	noise    *slog.Logger           // for what the server can cause as often as it likes
 	updated  func(uri string)       // told of changed resources; set before the handshake, nil for nobody
 	changed  func(list string)      // told of changed lists, "tools" and the like; as updated
 	garbled  atomic.Pointer[string] // the first line that was not JSON
@@ -95,7 +95,7 @@ func newLine(said *providerlog.Log, patience time.Duration) *line {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	logger := said.Logger()
 	return &line{
-		said: said, logger: logger, patience: patience, ctx: ctx, cancel: cancel, noise: newLimiter(logger),
+		said: said, logger: logger, patience: patience, ctx: ctx, cancel: cancel, noise: said.Complaints(),
 		up: make(chan jsonrpc.Message, 16), calls: map[int64]*call{}, last: firstCallID,
 		asked: map[string]context.CancelFunc{}, complete: map[string]chan struct{}{},
 	}
@@ -188,7 +188,7 @@ func (l *line) receive(data []byte, origin *call) (answer bool) {
 	if !json.Valid(data) {
 		seen := bounded(string(data), 200)
 		l.garbled.CompareAndSwap(nil, &seen)
-		l.noise.log(slog.LevelWarn, "the server sent a line that is not JSON", "line", seen)
+		l.noise.Warn("the server sent a line that is not JSON", "line", seen)
 		return false
 	}
 	l.heard.Add(1)
@@ -214,7 +214,7 @@ func (l *line) route(data []byte, origin *call) (answer bool) {
 			failure = value
 		}
 	}) {
-		l.noise.log(slog.LevelWarn, "the server sent JSON that is no message", "line", bounded(string(data), 200))
+		l.noise.Warn("the server sent JSON that is no message", "line", bounded(string(data), 200))
 		return false
 	}
 	if method == nil {
@@ -308,7 +308,7 @@ func (l *line) protocol() string {
 func (l *line) toSDK(data []byte) {
 	m, err := jsonrpc.DecodeMessage(data)
 	if err != nil {
-		l.noise.log(slog.LevelWarn, "the server sent JSON that is no message", "line", bounded(string(data), 200), "error", err)
+		l.noise.Warn("the server sent JSON that is no message", "line", bounded(string(data), 200), "error", err)
 		return
 	}
 	l.push(m)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"regexp"
 	"slices"
 	"strconv"
@@ -104,7 +103,7 @@ var answered = regexp.MustCompile(`"id"\s*:\s*([0-9]{10})\b`)
 
 // overlong fails the call that a line beyond the limit was meant for, if it can be told.
 func (s *stdio) overlong(ends []byte) {
-	s.line.noise.log(slog.LevelWarn, "the server sent a line that is too long; it was skipped", "limit_bytes", s.most)
+	s.line.noise.Warn("the server sent a line that is too long; it was skipped", "limit_bytes", s.most)
 	for _, m := range answered.FindAllSubmatch(ends, -1) {
 		id, err := strconv.ParseInt(string(m[1]), 10, 64)
 		if err != nil {

@@ -10,12 +10,20 @@ import (
 // kept beside the provider's own.
 func (l *Log) Logger() *slog.Logger { return slog.New(&tee{log: l, next: l.logger.Handler()}) }
 
+// Complaints is Logger for what the provider can cause as often as it likes, such as lines that cannot be read: they count as
+// lines of its own, and are left out with those when there are too many.
+func (l *Log) Complaints() *slog.Logger {
+	return slog.New(&tee{log: l, next: l.logger.Handler(), counted: true})
+}
+
 // tee is a slog.Handler.
 type tee struct {
 	log    *Log
 	next   slog.Handler
 	prefix string // of open groups
 	fields []Field
+
+	counted bool // as lines of the provider
 }
 
 func (t *tee) Enabled(ctx context.Context, level slog.Level) bool {
@@ -23,6 +31,9 @@ func (t *tee) Enabled(ctx context.Context, level slog.Level) bool {
 }
 
 func (t *tee) Handle(ctx context.Context, r slog.Record) error {
+	if t.counted && !t.log.admit() {
+		return nil
+	}
 	if r.Level >= slog.LevelInfo {
 		fields := slices.Clone(t.fields)
 		r.Attrs(func(a slog.Attr) bool {

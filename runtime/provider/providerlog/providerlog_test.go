@@ -36,6 +36,28 @@ func TestAFloodOfLogLinesEndsInACount(t *testing.T) {
 	})
 }
 
+func TestComplaintsCountAsTheProvidersLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b bytes.Buffer
+		log := New(slog.New(slog.NewTextHandler(&b, nil)), nil)
+		complain := log.Complaints()
+		for range 60 {
+			log.Printed("stderr", []byte("line"))
+			complain.Warn("unreadable", "line", "x")
+		}
+		log.Logger().Warn("the daemon's own")
+		log.Flush()
+		if printed, complaints := strings.Count(b.String(), "msg=line"), strings.Count(b.String(), "msg=unreadable line=x"); printed+complaints != perWindow || complaints != 50 {
+			t.Errorf("%d lines and %d complaints", printed, complaints)
+		}
+		for _, want := range []string{"lines=20", "the daemon's own"} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("no %s", want)
+			}
+		}
+	})
+}
+
 func TestALogLineKeepsItsLevelAndCannotPoseAsTheHost(t *testing.T) {
 	tests := map[string]struct{ line, want string }{
 		"plain text":             {"hello", `level=INFO msg=hello said.stream=stderr`},
