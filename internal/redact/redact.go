@@ -110,3 +110,24 @@ func newFinder(secrets []string) *finder {
 	}
 	return f
 }
+
+// Error is err with its text masked. What it wraps is found as before.
+func (m *Masker) Error(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	masked := m.Mask(text)
+	if masked == text {
+		return err
+	}
+	return &maskedError{masked, err}
+}
+
+type maskedError struct {
+	text string
+	err  error
+}
+
+func (e *maskedError) Error() string { return e.text }
+func (e *maskedError) Unwrap() error { return e.err }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"sync"
 
 	"github.com/hermesd/hermesd/policy"
 	"github.com/hermesd/hermesd/runtime/catalog"
@@ -17,12 +18,20 @@ import (
 type agents struct {
 	names   []string // in the order of the configuration
 	byName  map[string]*disclosure.Agent
-	byToken map[[sha256.Size]byte]*disclosure.Agent
+	byToken map[[sha256.Size]byte]*bearer
+	// heard is told each agent's token when it is first presented: before that the daemon knows its digest only. nil: nobody is.
+	heard func(agent, token string)
 	// local is the agent of a person's own programs; nil where there is none (a system service, or it is switched off).
 	local *disclosure.Agent
 	uid   int
 	// toolsets resolves the operator's own names.
 	toolsets *policy.Toolsets
+}
+
+// bearer is the agent that a token belongs to.
+type bearer struct {
+	agent *disclosure.Agent
+	once  sync.Once // it was presented
 }
 
 func newAgents(cfg *config.Config, service bool) (*agents, error) {
@@ -34,7 +43,7 @@ func newAgents(cfg *config.Config, service bool) (*agents, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &agents{byName: map[string]*disclosure.Agent{}, byToken: map[[sha256.Size]byte]*disclosure.Agent{}, uid: os.Getuid(), toolsets: toolsets}
+	a := &agents{byName: map[string]*disclosure.Agent{}, byToken: map[[sha256.Size]byte]*bearer{}, uid: os.Getuid(), toolsets: toolsets}
 	implicit := !service
 	for i := range cfg.Agents {
 		block := &cfg.Agents[i]
@@ -63,7 +72,7 @@ func newAgents(cfg *config.Config, service bool) (*agents, error) {
 		if err != nil || len(sum) != sha256.Size {
 			return nil, fmt.Errorf("%s: agent %q: token_sha256 is not a SHA-256 in hexadecimal", block.Pos, block.Name)
 		}
-		a.byToken[[sha256.Size]byte(sum)] = agent
+		a.byToken[[sha256.Size]byte(sum)] = &bearer{agent: agent}
 	}
 	if implicit {
 		a.names = append(a.names, config.LocalAgent)
@@ -88,8 +97,13 @@ func settings(s *config.ToolSearch, contextLength int, toolsets *policy.Toolsets
 
 // ByToken finds the agent that a bearer token belongs to. Comparing digests leaks nothing about the token.
 func (a *agents) ByToken(token string) (*disclosure.Agent, error) {
-	if agent, ok := a.byToken[sha256.Sum256([]byte(token))]; ok {
-		return agent, nil
+	if b, ok := a.byToken[sha256.Sum256([]byte(token))]; ok {
+		b.once.Do(func() {
+			if a.heard != nil {
+				a.heard(b.agent.Name, token)
+			}
+		})
+		return b.agent, nil
 	}
 	return nil, tool.Errorf(tool.Unauthenticated, "no agent has this token; make one with `hermesd agent token NAME`")
 }

@@ -46,7 +46,7 @@ func (d *Daemon) openApprovals() error {
 		settings.Channels = append(settings.Channels, d.approvals.webhook)
 	}
 	d.approvals.Broker, err = approval.New(context.Background(), &approval.Options{
-		Settings: settings, Store: approval.NewSQL(d.store), Key: key, Mask: d.cfg.Mask,
+		Settings: settings, Store: approval.NewSQL(d.store), Key: key, Mask: d.secrets.Mask,
 		OnAsked: d.approvalAsked, OnClosed: d.approvalClosed, Logger: d.logger,
 	})
 	return err

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hermesd/hermesd/internal/redact"
 	"github.com/hermesd/hermesd/runtime/audit"
 	"github.com/hermesd/hermesd/runtime/bridge"
 	"github.com/hermesd/hermesd/runtime/catalog"
@@ -45,6 +46,7 @@ type Daemon struct {
 	options Options
 	logger  *slog.Logger
 	cfg     *config.Config
+	secrets *redact.Masker // the configuration's, and the tokens that are met while it runs
 	dirs    directories
 	started time.Time
 
@@ -81,16 +83,23 @@ func New(opts *Options) (*Daemon, error) {
 		return nil, errors.New("daemon: a configuration is required")
 	}
 	d := &Daemon{
-		options: *opts, cfg: opts.Config, logger: opts.Logger, via: newVia(),
+		options: *opts, cfg: opts.Config, logger: opts.Logger, secrets: &redact.Masker{}, via: newVia(),
 		refresh: make(chan struct{}, 1), ready: make(chan struct{}), settled: make(chan struct{}),
 	}
 	if d.logger == nil {
 		d.logger = slog.New(slog.DiscardHandler)
 	}
+	var secrets []string
+	for _, s := range d.cfg.Secrets {
+		secrets = append(secrets, s.Value)
+	}
+	d.secrets.Set("configuration", secrets...)
+	d.logger = slog.New(d.secrets.Handler(d.logger.Handler()))
 	var err error
 	if d.agents, err = newAgents(d.cfg, opts.Service); err != nil {
 		return nil, err
 	}
+	d.agents.heard = func(agent, token string) { d.secrets.Set("agent "+agent, token) }
 	policy, diags := NewPolicy(d.cfg, d.logger)
 	if err := diags.Err(); err != nil {
 		return nil, err
@@ -109,6 +118,7 @@ func (d *Daemon) Settled() <-chan struct{} { return d.settled }
 // not start, or that it had to stop.
 func (d *Daemon) Run(ctx context.Context) (err error) {
 	d.started = time.Now()
+	defer func() { err = d.secrets.Error(err) }()
 	if err := d.open(); err != nil {
 		return errors.Join(err, d.close())
 	}
@@ -157,7 +167,7 @@ func (d *Daemon) open() error {
 		return err
 	}
 	d.trust = newTrust(d.cfg, d.logger)
-	if d.providers, err = newProviders(d.cfg, dirs, d.trust, d.via, d.options.Version, d.logger, d.changed); err != nil {
+	if d.providers, err = d.newProviders(); err != nil {
 		return err
 	}
 	d.catalog = catalog.New(&catalog.Options{Logger: d.logger, OnChange: d.newGeneration})
@@ -192,7 +202,7 @@ func (d *Daemon) openAudit() error {
 	}
 	d.audit, err = audit.Open(context.Background(), writer, &audit.Options{
 		Key: key, DiskUsed: d.store.DiskUsed,
-		Arguments: d.cfg.Audit.Arguments, Mask: d.cfg.Mask,
+		Arguments: d.cfg.Audit.Arguments, Mask: d.secrets.Mask,
 		Allow: d.cfg.Audit.OnFailure == "allow",
 		Keep:  d.cfg.Audit.Keep, MaxSize: int64(d.cfg.Audit.MaxSize),
 		Logger: d.logger,
@@ -206,7 +216,7 @@ func (d *Daemon) openAudit() error {
 func (d *Daemon) newPipeline() (*pipeline.Pipeline, error) {
 	return pipeline.New(&pipeline.Options{
 		Guard: d.guard, Hooks: d.hooks, Rules: d.policy, Approvals: &d.approvals, Audit: d.audit, Results: d.results,
-		Timeout: d.cfg.Tools.CallTimeout, Mask: d.cfg.Mask, Logger: d.logger,
+		Timeout: d.cfg.Tools.CallTimeout, Mask: d.secrets.Mask, Logger: d.logger,
 	})
 }
 

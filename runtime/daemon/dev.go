@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hermesd/hermesd/internal/redact"
 	"github.com/hermesd/hermesd/runtime/config"
 	"github.com/hermesd/hermesd/runtime/frontend/admin"
 	"github.com/hermesd/hermesd/runtime/pluginhost"
@@ -131,6 +132,14 @@ func (d *Daemon) devOptions(p *admin.DevPlugin) (*pluginhost.Options, error) {
 		opts.Env = map[string]string{}
 	}
 	maps.Copy(opts.Env, p.Env)
+	var secrets []string
+	for name, value := range opts.Env {
+		if redact.SecretName(name) {
+			secrets = append(secrets, value)
+		}
+	}
+	slices.Sort(secrets)
+	d.secrets.Set("plugin being written "+p.Name, secrets...)
 	opts.Grant = append(opts.Grant, p.Grant...)
 	if len(p.Config) > 0 {
 		opts.Config = json.RawMessage(p.Config)
@@ -145,6 +154,7 @@ func (d *Daemon) devOptions(p *admin.DevPlugin) (*pluginhost.Options, error) {
 	opts.StopGrace, opts.RuntimeDir = devStopGrace, d.dirs.runtime
 	// A folder of its own: the configured plugin of that name may still run.
 	opts.StateDir = filepath.Join(d.dirs.state, "dev", p.Name)
+	opts.Mask = d.secrets.Mask
 	opts.Logger = d.logger.With("provider", fmt.Sprintf("%s (dev)", p.Name))
 	return opts, nil
 }

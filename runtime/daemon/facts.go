@@ -3,11 +3,13 @@ package daemon
 import (
 	"context"
 
+	"github.com/hermesd/hermesd/internal/redact"
 	"github.com/hermesd/hermesd/runtime/frontend/admin"
 	"github.com/hermesd/hermesd/runtime/pluginhost"
 	"github.com/hermesd/hermesd/runtime/pluginhost/sandbox"
 	"github.com/hermesd/hermesd/runtime/pluginhost/store"
 	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/tool"
 )
 
 // facts answers the admin front end's questions about the daemon.
@@ -20,7 +22,7 @@ func (d *Daemon) adminOptions(f *fronts) *admin.Options {
 	return &admin.Options{
 		Desk: d.desk, Catalog: d.catalog, Daemon: facts{d, f}, Streams: f.mcp, Enter: d.via.enter, Dev: d, Logger: d.logger,
 		Allow: d.peers.allow, Approver: d.peers.approver, Approvals: approvalDesk{d.approvals.Broker}, Audit: auditDesk{d.audit},
-		Warnings: d.warnings,
+		Warnings: d.warnings, Mask: d.secrets.Mask,
 	}
 }
 
@@ -65,7 +67,12 @@ func (x facts) InspectProvider(name string) any {
 			trust := k.Inspect()
 			out.Trust = &trust
 		}
-		return out
+		// A description of the plugin's own may show what it must not.
+		raw, err := tool.JSON(out)
+		if err != nil {
+			return map[string]string{"error": x.d.secrets.Mask(err.Error())}
+		}
+		return redact.JSON(raw, x.d.secrets.Mask)
 	}
 	return nil
 }

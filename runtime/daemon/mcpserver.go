@@ -7,6 +7,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 
+	"github.com/hermesd/hermesd/internal/redact"
 	"github.com/hermesd/hermesd/runtime/config"
 	"github.com/hermesd/hermesd/runtime/mcpclient"
 	"github.com/hermesd/hermesd/runtime/mcpclient/oauth"
@@ -19,7 +20,7 @@ func MCPServer(cfg *config.Config, block *config.MCPServer, version string) (*mc
 	if err != nil {
 		return nil, err
 	}
-	return mcpOptions(cfg, block, dirs, version)
+	return mcpOptions(cfg, block, dirs, version, nil)
 }
 
 // Login is how a person authorizes hermesd at a server: where the link is shown, where the browser comes back to, and
@@ -32,11 +33,19 @@ type Login struct {
 
 // MCPServerAuthorizer is what gets and keeps the tokens of a server behind a URL. login is nil where nobody can be asked.
 func MCPServerAuthorizer(cfg *config.Config, block *config.MCPServer, login *Login) (*oauth.Authorizer, error) {
+	return authorizer(cfg, block, login, nil)
+}
+
+// authorizer makes one whose tokens become known to secrets, unless that is nil.
+func authorizer(cfg *config.Config, block *config.MCPServer, login *Login, secrets *redact.Masker) (*oauth.Authorizer, error) {
 	o, err := oauthOptions(&block.OAuth)
 	if err != nil {
 		return nil, fmt.Errorf("mcp_server %q: %w", block.Name, err)
 	}
 	o.Name, o.Server, o.File = block.Name, block.URL, filepath.Join(cfg.StateDir, "oauth", block.Name+".json")
+	if secrets != nil {
+		o.OnSecrets = func(held []string) { secrets.Set("mcp_server "+block.Name, held...) }
+	}
 	if login != nil {
 		o.Show, o.RedirectURL = login.Show, login.RedirectURL
 		if login.Scopes != nil {
@@ -73,7 +82,7 @@ func oauthKey(read func() (crypto.Signer, string, error), id string) (*oauth.Sig
 	return &oauth.SigningKey{Signer: signer, Algorithm: algorithm, ID: id}, nil
 }
 
-func mcpOptions(cfg *config.Config, block *config.MCPServer, dirs directories, version string) (*mcpclient.Options, error) {
+func mcpOptions(cfg *config.Config, block *config.MCPServer, dirs directories, version string, secrets *redact.Masker) (*mcpclient.Options, error) {
 	o := &mcpclient.Options{
 		Name: block.Name, Command: block.Command, Dir: block.Cwd, URL: block.URL,
 		Env: block.Env, PassEnv: block.PassEnv, Headers: block.Headers,
@@ -92,10 +101,7 @@ func mcpOptions(cfg *config.Config, block *config.MCPServer, dirs directories, v
 	if block.URL == "" {
 		return o, nil
 	}
-	authorizer, err := MCPServerAuthorizer(cfg, block, nil)
-	if err != nil {
-		return nil, err
-	}
-	o.OAuth = authorizer
-	return o, nil
+	var err error
+	o.OAuth, err = authorizer(cfg, block, nil, secrets)
+	return o, err
 }

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	goruntime "runtime"
 
@@ -19,7 +18,8 @@ import (
 const startsPerCore = 2
 
 // newProviders makes every provider of a configuration, in its order, also those that are switched off; none is started.
-func newProviders(cfg *config.Config, dirs directories, trust *trust, via *via, version string, logger *slog.Logger, onChange func()) ([]provider.Runner, error) {
+func (d *Daemon) newProviders() ([]provider.Runner, error) {
+	cfg, dirs, trust := d.cfg, d.dirs, d.trust
 	starts := supervisor.NewGate(startsPerCore * goruntime.NumCPU())
 	var list []provider.Runner
 	for i := range cfg.Plugins {
@@ -41,7 +41,7 @@ func newProviders(cfg *config.Config, dirs directories, trust *trust, via *via, 
 			SHA256: block.SHA256, Installed: trust.installation(block), Isolation: block.Isolation,
 			Trust:   trust.keeper(block.Name, "plugin", block.Trust == "builtin"),
 			Sandbox: sandboxFor(cfg, dirs, block.AllowRead, block.AllowWrite, block.MaxMemory),
-			Starts:  starts, Logger: logger.With("provider", block.Name), OnChange: onChange,
+			Starts:  starts, Mask: d.secrets.Mask, Logger: d.logger.With("provider", block.Name), OnChange: d.changed,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("%s: plugin %q: %w", block.Pos, block.Name, err)
@@ -54,12 +54,13 @@ func newProviders(cfg *config.Config, dirs directories, trust *trust, via *via, 
 			list = append(list, newSwitchedOff(tool.SourceMCP, block.Name))
 			continue
 		}
-		o, err := mcpOptions(cfg, block, dirs, version)
+		o, err := mcpOptions(cfg, block, dirs, d.options.Version, d.secrets)
 		if err != nil {
 			return nil, fmt.Errorf("%s: mcp_server %q: %w", block.Pos, block.Name, err)
 		}
-		o.Trust, o.Via = trust.keeper(block.Name, "mcp", false), via.String
-		o.CacheDir, o.Starts, o.Logger, o.OnChange = dirs.cache, starts, logger.With("provider", block.Name), onChange
+		o.Trust, o.Via = trust.keeper(block.Name, "mcp", false), d.via.String
+		o.CacheDir, o.Starts, o.OnChange = dirs.cache, starts, d.changed
+		o.Mask, o.Logger = d.secrets.Mask, d.logger.With("provider", block.Name)
 		p, err := mcpclient.New(o)
 		if err != nil {
 			return nil, fmt.Errorf("%s: mcp_server %q: %w", block.Pos, block.Name, err)

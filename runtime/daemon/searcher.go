@@ -48,7 +48,7 @@ func newEngine(cfg *config.Config, cache string, logger *slog.Logger) (*search.E
 
 // newSearcher makes what searches with d.engine.
 func (d *Daemon) newSearcher() (*searcher, error) {
-	s := &searcher{engine: d.engine, mask: d.cfg.Mask, synonyms: map[string]*search.Synonyms{}}
+	s := &searcher{engine: d.engine, mask: d.secrets.Mask, synonyms: map[string]*search.Synonyms{}}
 	for i := range d.cfg.Agents {
 		agent := &d.cfg.Agents[i]
 		if maps.EqualFunc(agent.ToolSearch.Synonyms, d.cfg.Tools.ToolSearch.Synonyms, slices.Equal) {

@@ -11,14 +11,14 @@ import (
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
-// toStatus gives an error its gRPC code. The text stays.
-func toStatus(err error) error {
+// toStatus gives an error its gRPC code. The text stays, but for secrets in it.
+func (s *Server) toStatus(err error) error {
 	var e *tool.Error
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &e):
-		return status.Error(codeOf(e.Code), e.Message)
+		return status.Error(codeOf(e.Code), s.options.Mask(e.Message))
 	case errors.Is(err, context.DeadlineExceeded):
 		return status.Error(codes.DeadlineExceeded, "the daemon took too long")
 	case errors.Is(err, context.Canceled):
@@ -27,7 +27,7 @@ func toStatus(err error) error {
 	if _, ok := status.FromError(err); ok {
 		return err
 	}
-	return status.Error(codes.Internal, err.Error())
+	return status.Error(codes.Internal, s.options.Mask(err.Error()))
 }
 
 func codeOf(c tool.Code) codes.Code {

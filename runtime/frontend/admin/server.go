@@ -77,7 +77,9 @@ type Options struct {
 	Audit     Audit
 	// Warnings are what an operator should know about the configuration; nil has none.
 	Warnings func() []string
-	Logger   *slog.Logger // nil discards
+	// Mask hides secrets in errors; nil hides none.
+	Mask   func(string) string
+	Logger *slog.Logger // nil discards
 }
 
 // Server is the admin front end.
@@ -99,6 +101,9 @@ func New(opts *Options) (*Server, error) {
 	s := &Server{options: *opts}
 	if s.options.Logger == nil {
 		s.options.Logger = slog.New(slog.DiscardHandler)
+	}
+	if s.options.Mask == nil {
+		s.options.Mask = func(text string) string { return text }
 	}
 	s.base, s.stop = context.WithCancel(context.Background())
 	s.grpc = grpc.NewServer(
@@ -137,23 +142,23 @@ func (s *Server) Close() error {
 // answer bounds the calls that answer once, and gives their errors a gRPC code.
 func (s *Server) answer(ctx context.Context, req any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
 	if err := s.allowed(ctx); err != nil {
-		return nil, toStatus(err)
+		return nil, s.toStatus(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	defer context.AfterFunc(s.base, cancel)()
 	resp, err := h(ctx, req)
-	return resp, toStatus(err)
+	return resp, s.toStatus(err)
 }
 
 func (s *Server) stream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) error {
 	if err := s.allowed(ss.Context()); err != nil {
-		return toStatus(err)
+		return s.toStatus(err)
 	}
 	ctx, cancel := context.WithCancel(ss.Context())
 	defer cancel()
 	defer context.AfterFunc(s.base, cancel)()
-	return toStatus(h(srv, &boundStream{ss, ctx}))
+	return s.toStatus(h(srv, &boundStream{ss, ctx}))
 }
 
 // boundStream ends with the front end, too.

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -88,7 +87,7 @@ func (s *Server) InspectProvider(_ context.Context, req *adminpb.InspectProvider
 	if err != nil {
 		return nil, err
 	}
-	detail, err := json.Marshal(s.options.Daemon.InspectProvider(req.GetName()))
+	detail, err := tool.JSON(s.options.Daemon.InspectProvider(req.GetName()))
 	if err != nil {
 		return nil, fmt.Errorf("inspecting %s: %w", req.GetName(), err)
 	}

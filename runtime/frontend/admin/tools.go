@@ -67,7 +67,7 @@ func (s *Server) Search(ctx context.Context, req *adminpb.SearchRequest) (*admin
 		if err != nil {
 			return nil, err
 		}
-		if r.Explanation, err = json.Marshal(why); err != nil {
+		if r.Explanation, err = tool.JSON(why); err != nil {
 			return nil, err
 		}
 	}
@@ -89,7 +89,7 @@ func (s *Server) Describe(ctx context.Context, req *adminpb.DescribeRequest) (*a
 
 // bridged calls a bridge tool as the agent would and returns the JSON of its answer.
 func (s *Server) bridged(ctx context.Context, agent *disclosure.Agent, name func(catalog.BridgeNames) string, args map[string]any) ([]byte, error) {
-	raw, err := json.Marshal(args)
+	raw, err := tool.JSON(args)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (s *Server) Call(req *adminpb.CallRequest, stream grpc.ServerStreamingServe
 		Name: req.GetName(), Arguments: req.GetArguments(),
 		Host: &provider.Host{OnProgress: events.progress, OnLog: events.log},
 	})
-	raw, err := json.Marshal(result)
+	raw, err := tool.JSON(result)
 	if err != nil {
 		return tool.Errorf(tool.BadAnswer, "the tool's provider answered something that is no JSON: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,6 +106,7 @@ func (a *Authorizer) load() (*Credentials, error) {
 		c = &Credentials{Server: c.Server, Grant: c.Grant, Identity: c.Identity}
 	}
 	a.held = c
+	a.hide(c)
 	return c, nil
 }
 
@@ -155,8 +157,24 @@ func (a *Authorizer) keep(c *Credentials) error {
 	return a.store(c)
 }
 
+// hide tells what of credentials must not be shown. The mutex is held.
+func (a *Authorizer) hide(c *Credentials) {
+	if a.opts.OnSecrets == nil {
+		return
+	}
+	list := []string{c.Access, c.Refresh, c.ClientSecret, c.Key}
+	if c.Identity != nil {
+		list = append(list, c.Identity.IDToken, c.Identity.Refresh)
+	}
+	if !slices.Equal(list, a.hidden) {
+		a.opts.OnSecrets(slices.Concat(list, a.hidden))
+		a.hidden = list
+	}
+}
+
 // store replaces the file at once or not at all, for the user alone. The mutex is held.
 func (a *Authorizer) store(c *Credentials) error {
+	a.hide(c)
 	content, err := json.MarshalIndent(c, "", "  ")
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(a.opts.File), 0o700)

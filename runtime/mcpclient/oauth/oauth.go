@@ -89,6 +89,9 @@ type Options struct {
 	// Client makes the requests to authorization servers (nil: one that reaches private addresses only where the operator
 	// has written them).
 	Client *http.Client
+	// OnSecrets is told what must not be shown whenever it changes: the tokens and keys that are held, and those before them,
+	// which may still be valid (nil: nobody is told). It must not block.
+	OnSecrets func(held []string)
 	// Logger gets what the operator should know (nil: discarded).
 	Logger *slog.Logger
 }
@@ -105,6 +108,7 @@ type Authorizer struct {
 	mu     sync.Mutex // one refresh at a time
 	held   *Credentials
 	loaded stamp
+	hidden []string // of held, as OnSecrets knows them
 }
 
 // New checks the options and reads nothing yet.
