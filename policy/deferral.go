@@ -9,7 +9,7 @@ import (
 // Defer is the operator's wish about which tools are kept out of an agent's list. The zero value is the default: cold
 // built-ins and everything external are deferred.
 type Defer struct {
-	// List are patterns of built-ins to defer. nil is the curated list (every cold built-in, see [CuratedDefer]); a list
+	// List are patterns of built-ins to defer. nil is the curated list (every cold built-in); a list
 	// replaces it; an empty one keeps every tool eager.
 	List *[]string
 	// Pin are patterns of tools that are always eager, whatever else says.
@@ -52,18 +52,6 @@ func (p *Defer) listed(d *tool.Definition) bool {
 // curated is the whole curated list: what a built-in declares about itself. The host lowers cold to external for
 // providers that are not trusted as built-ins, so that no third party can put itself here.
 func curated(d *tool.Definition) bool { return d.Coldness == tool.Cold }
-
-// CuratedDefer returns the names that the curated list holds for the given tools, sorted.
-func CuratedDefer(tools []*tool.Definition) []tool.Name {
-	var names []tool.Name
-	for _, d := range tools {
-		if curated(d) {
-			names = append(names, d.Name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
 
 // IsReserved reports whether a name belongs to the bridge, so that no provider may have it.
 func IsReserved(name tool.Name) bool {

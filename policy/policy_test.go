@@ -183,26 +183,6 @@ func TestDeferKnowsComposedToolsets(t *testing.T) {
 	}
 }
 
-func TestCuratedDeferNamesExactlyTheColdTools(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var tools []*tool.Definition
-		for i := range rapid.IntRange(0, 20).Draw(t, "tools") {
-			coldness := rapid.SampledFrom([]tool.Coldness{tool.Core, tool.Cold, tool.External}).Draw(t, "coldness")
-			tools = append(tools, builtin(string(rune('a'+i)), "x", coldness))
-		}
-		list := policy.CuratedDefer(tools)
-		explicit, zero := policy.Defer{List: &list}, policy.Defer{}
-		if len(list) == 0 {
-			return // an empty list means something else
-		}
-		for _, d := range tools {
-			if explicit.Deferred(d, nil) != zero.Deferred(d, nil) {
-				t.Fatalf("%s (%s): the written-out curated list and no list differ", d.Name, d.Coldness)
-			}
-		}
-	})
-}
-
 func TestUnmatchedDeferPatternsComeWithTheNearest(t *testing.T) {
 	p := policy.Defer{List: &[]string{"todo_lst", "todo_*", "source:mcp"}, Pin: []string{"nothing_like_it_at_all"}}
 	got := p.Unmatched([]*tool.Definition{builtin("todo_list", "todo", tool.Cold)})

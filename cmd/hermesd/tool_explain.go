@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -43,6 +44,9 @@ func (c *cli) explainCall(ctx context.Context, client *admin.Client, req *adminp
 
 func (c *cli) printStages(e *admin.Explanation) error {
 	fmt.Fprintf(c.err, "call %s of %s with %s\n", e.CallID, e.Tool, e.Arguments)
+	if len(e.GrantedBy) > 0 {
+		fmt.Fprintf(c.err, "granted by %s\n", strings.Join(e.GrantedBy, ", "))
+	}
 	for _, change := range e.Coerced {
 		fmt.Fprintf(c.err, "coerced %s: %s became %s\n", change.Path, change.From, change.To)
 	}

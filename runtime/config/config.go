@@ -49,7 +49,6 @@ type Config struct {
 	Secrets []Secret
 
 	masker       *redact.Masker       // of Secrets; nil for a configuration that was not loaded
-	toolsetRefs  []toolsetRef         // what agents and toolsets name, for CheckToolsets
 	files        map[string]*hcl.File // the sources, for diagnostics after loading
 	configPlaces map[string]places    // where the keys of plugins' config blocks are written, by the plugin's name
 }

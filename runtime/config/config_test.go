@@ -90,29 +90,6 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
-func TestAToolsetThatNoProviderBroughtIsReportedAtItsPlace(t *testing.T) {
-	cfg := mustParse(t, "config.hcl", `
-agent "desk" {
-  toolsets = ["core", "research", "weather", "flies"]
-  exclude  = ["terminal", "toolset:desktop"]
-}
-toolset "research" {
-  include = ["web"]
-}
-`, fakeEnv(nil))
-	diags := cfg.CheckToolsets([]string{"weather", "files", "web"})
-	want := []config.Diagnostic{{
-		Severity: "error", Summary: `Unknown toolset "flies"`, File: "config.hcl", Line: 3, Column: 46,
-		Detail: `No toolset block and no provider has it. Did you mean "files"?`,
-	}, {
-		Severity: "error", Summary: `Unknown toolset "desktop"`, File: "config.hcl", Line: 4, Column: 27,
-		Detail: `No toolset block and no provider has it. Known: weather, files, web, research.`,
-	}}
-	if diff := cmp.Diff(want, diags.Items()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 func TestDiagnosticsInTheirForms(t *testing.T) {
 	_, diags := config.Parse("config.hcl", []byte("log {\n  level = \"loud\"\n}\n"), fakeEnv(nil))
 	if got, want := diags.Error(), `config.hcl:2,11: Invalid value for level; level must be "trace", "debug", "info", "warn" or "error".`; got != want {

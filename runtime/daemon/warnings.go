@@ -31,10 +31,25 @@ func (d *Daemon) warnings() []string {
 		t := &d.cfg.Toolsets[i]
 		tell(fmt.Sprintf("%s: toolset %q", t.Pos, t.Name), d.agents.toolsets.Unknown(t.Include, tools))
 	}
+	list = append(list, d.idleHooks()...)
 	for _, name := range d.agents.names {
 		if agent, ok := d.agents.ByName(name); ok {
 			for _, w := range disclosure.Warnings(agent, snapshot) {
 				list = append(list, fmt.Sprintf("agent %q: %s", name, w))
+			}
+		}
+	}
+	return list
+}
+
+// idleHooks names the hooks whose plugin, as far as it is known, decides on no calls: each of its runs fails.
+func (d *Daemon) idleHooks() (list []string) {
+	for i := range d.cfg.Hooks {
+		h := &d.cfg.Hooks[i]
+		for _, p := range d.providers {
+			plugin, ok := p.(interface{ IsHook() bool })
+			if ok && h.Enabled && p.Identity().Name == h.Plugin && p.Offer().Tools != nil && !plugin.IsHook() {
+				list = append(list, fmt.Sprintf("%s: hook %q: the plugin %q does not declare that it decides on calls, so that the hook fails each time", h.Pos, h.Name, h.Plugin))
 			}
 		}
 	}

@@ -85,15 +85,6 @@ type Result struct {
 // TextResult is a result of one text block.
 func TextResult(s string) *Result { return &Result{Content: []Content{Text(s)}} }
 
-// JSONResult is a result whose text is the compact JSON of v, with the same value as structured content.
-func JSONResult(v any) (*Result, error) {
-	raw, err := JSON(v)
-	if err != nil {
-		return nil, err
-	}
-	return &Result{Content: []Content{Text(string(raw))}, Structured: raw}, nil
-}
-
 // Text joins the result's text blocks with newlines; other blocks are left out.
 func (r *Result) Text() string {
 	var parts []string

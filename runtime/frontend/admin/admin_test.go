@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +134,35 @@ func TestAToolThatCannotBeUsedIsToldWithTheReason(t *testing.T) {
 	}
 	if got := list.Providers[1].Refused; len(got) != 0 {
 		t.Errorf("of another provider: %v", got)
+	}
+}
+
+// An operator who takes a toolset away and still meets its tools has to learn which other one brings them.
+func TestAnExplanationNamesTheToolsetsThatBringTheTool(t *testing.T) {
+	c, _, w := start(t, &admin.Options{}, providertest.New("notes", providertest.Echo("notes_read")))
+	for name, granted := range map[string][]string{"every toolset": nil, "two": {"plugin:notes", "core", "plugin:*"}} {
+		t.Run(name, func(t *testing.T) {
+			w.Agents.Restrict(t, "desk", granted, nil)
+			stream, err := c.ExplainCall(t.Context(), &adminpb.ExplainCallRequest{Agent: "desk", Name: "notes_read", Arguments: []byte(`{}`)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := stream.Recv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []admin.Explanation
+			if err := json.Unmarshal(answer.GetExplanation(), &got); err != nil || len(got) != 1 {
+				t.Fatalf("%s, %v", answer.GetExplanation(), err)
+			}
+			want := []string{"*"}
+			if granted != nil {
+				want = []string{"plugin:notes", "plugin:*"}
+			}
+			if !slices.Equal(want, got[0].GrantedBy) {
+				t.Errorf("granted by %q, want %q", got[0].GrantedBy, want)
+			}
+		})
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 type Explanation struct {
 	CallID    string          `json:"call_id"`
 	Tool      tool.Name       `json:"tool"`
+	GrantedBy []string        `json:"granted_by,omitempty"` // the agent's toolsets that bring the tool, as the operator wrote them
 	Arguments json.RawMessage `json:"arguments"` // as the provider got them, or would have
 	Coerced   []Coercion      `json:"coerced,omitempty"`
 	Code      tool.Code       `json:"code,omitempty"` // why it failed
@@ -43,7 +44,11 @@ func (s *Server) ExplainCall(req *adminpb.ExplainCallRequest, stream grpc.Server
 		Name: req.GetName(), Arguments: req.GetArguments(),
 		Explain: func(outs []pipeline.Outcome) {
 			for i := range outs {
-				list = append(list, explanationOf(&outs[i]))
+				e := explanationOf(&outs[i])
+				if entry, known := s.options.Catalog.Snapshot().Find(e.Tool); known {
+					e.GrantedBy = agent.Scope.Suppliers(entry.Definition)
+				}
+				list = append(list, e)
 			}
 		},
 	})
