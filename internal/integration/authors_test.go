@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hermesd/hermesd/internal/testenv"
 	"github.com/hermesd/hermesd/internal/testnode"
 )
 
@@ -259,7 +260,7 @@ func TestThePluginInJavaScriptHasTodaysContract(t *testing.T) {
 func TestThePluginInJavaScriptKeepsTheContract(t *testing.T) {
 	modules := testnode.Modules(t)
 	if _, err := os.Stat(filepath.Join(modules, "@grpc", "grpc-js")); err != nil {
-		t.Skipf("the packages in %s lack @grpc/grpc-js; see internal/testnode/package.json", modules)
+		testenv.Missing(t, "npm", "the packages in "+modules+" lack @grpc/grpc-js; see internal/testnode/package.json")
 	}
 	main := filepath.Join(source(t), "examples", "plugins", "node", "main.js")
 	env := "NODE_PATH=" + modules

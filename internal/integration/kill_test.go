@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hermesd/hermesd/internal/testenv"
 	"github.com/hermesd/hermesd/internal/testnode"
 )
 
@@ -130,7 +131,11 @@ mcp_server "everything" {
 				t.Error("another provider's tool failed")
 			}
 			eventually(t, "the tool answers again", func() bool { return works(target.tool, target.args) })
-			t.Logf("%s answered again after %v", name, time.Since(killed).Round(time.Millisecond))
+			took := time.Since(killed)
+			t.Logf("%s answered again after %v", name, took.Round(time.Millisecond))
+			if bar := time.Second; testenv.Quiet() && took > bar {
+				t.Errorf("the bar is %v", bar)
+			}
 			if now := d.pid(name); now == old || now == 0 {
 				t.Errorf("pid was %d and is %d", old, now)
 			}
@@ -156,7 +161,7 @@ mcp_server "straggler" {
 		t.Fatalf("only these children run: %v", children)
 	}
 	d.kill()
-	deadline := time.Now().Add(time.Second)
+	killed := time.Now()
 	eventually(t, "all children are gone", func() bool {
 		for _, pid := range children {
 			if alive(pid) {
@@ -165,8 +170,8 @@ mcp_server "straggler" {
 		}
 		return true
 	})
-	if late := time.Since(deadline); late > 2*time.Second { // the bar is one second; a loaded machine gets some more
-		t.Errorf("the last child was gone %v after the bound of 1s", late)
+	if took, bar := time.Since(killed), time.Second; testenv.Quiet() && took > bar {
+		t.Errorf("the last child was gone after %v; the bar is %v", took, bar)
 	}
 }
 

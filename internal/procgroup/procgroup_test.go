@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/hermesd/hermesd/internal/procgroup"
+	"github.com/hermesd/hermesd/internal/testenv"
 )
 
 func TestMain(m *testing.M) {
@@ -284,10 +285,10 @@ func gone(t *testing.T, mark string, bound time.Duration) {
 	}
 }
 
-// strict is a bar as it stands in a soak run (HERMESD_SOAK=1), which has the machine to itself. Elsewhere the machine may be
-// busy with other tests, and only what hangs is found.
+// strict is a bar as it stands where the run has the machine to itself. Elsewhere the machine may be busy with other tests,
+// and only what hangs is found.
 func strict(bar time.Duration) time.Duration {
-	if os.Getenv("HERMESD_SOAK") == "" {
+	if !testenv.Quiet() {
 		bar += 2 * time.Second
 	}
 	return bar

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/hermesd/hermesd/internal/testenv"
 )
 
 // installTime bounds one installation.
@@ -26,12 +28,12 @@ var install = sync.OnceValues(installed)
 
 // Modules returns the path of a node_modules folder that holds everything in package.json. HERMESD_NODE_MODULES names one
 // that exists; otherwise the packages are installed below .cache at the top of the repository. The test is skipped, with
-// the reason, where there is no npm or no network.
+// the reason, where there is no npm or no network, but fails if [testenv.RequireEnv] has npm.
 func Modules(t testing.TB) string {
 	t.Helper()
 	dir, err := install()
 	if errors.Is(err, errSkip) {
-		t.Skip(err)
+		testenv.Missing(t, "npm", err.Error())
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/hermesd/hermesd/internal/testenv"
 	"github.com/hermesd/hermesd/runtime/disclosure"
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
@@ -53,10 +54,7 @@ func TestAGiantSourceLeavesSmallOnesTheirFullList(t *testing.T) {
 
 // The same with real tools: one server of 3,300 (Kubernetes, GitHub, Cloudflare), 100 tools of real small ones.
 func TestAGiantSourceOfRealToolsLeavesSmallOnesTheirFullList(t *testing.T) {
-	root := os.Getenv("HERMESD_EVAL_DATA")
-	if root == "" {
-		t.Skip("HERMESD_EVAL_DATA is not set: no real catalogs")
-	}
+	root := testenv.Data(t)
 	var giant []tool.Definition
 	seen := map[string]bool{}
 	for _, set := range []string{"kubernetes-1.13", "github-rest", "cloudflare"} {

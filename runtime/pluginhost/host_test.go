@@ -19,6 +19,7 @@ import (
 
 	"github.com/hermesd/hermesd/internal/procgroup"
 	"github.com/hermesd/hermesd/internal/testbin"
+	"github.com/hermesd/hermesd/internal/testenv"
 	"github.com/hermesd/hermesd/runtime/pluginhost"
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
@@ -44,10 +45,10 @@ const markEnv = "MISBEHAVE_MARK"
 // maxResult is the limit of results in these tests, in bytes.
 const maxResult = 8 << 20
 
-// strict is a bar as it stands in a soak run (HERMESD_SOAK=1), which has the machine to itself. Elsewhere the machine may be
-// busy with other tests, and only what hangs is found.
+// strict is a bar as it stands where the run has the machine to itself. Elsewhere the machine may be busy with other tests,
+// and only what hangs is found.
 func strict(bar time.Duration) time.Duration {
-	if os.Getenv("HERMESD_SOAK") == "" {
+	if !testenv.Quiet() {
 		bar += 2 * time.Second
 	}
 	return bar * slowness

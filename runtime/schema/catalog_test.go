@@ -9,16 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hermesd/hermesd/internal/testenv"
 	"github.com/hermesd/hermesd/runtime/schema"
 )
 
 // TestRealSchemasCompile compiles what real servers declare. More than one in a hundred that cannot be used is a fault
 // of ours.
 func TestRealSchemasCompile(t *testing.T) {
-	root := os.Getenv("HERMESD_EVAL_DATA")
-	if root == "" {
-		t.Skip("HERMESD_EVAL_DATA is not set: no real catalogs")
-	}
+	root := testenv.Data(t)
 	for _, name := range []string{"npm-servers", "livemcp", "azure"} {
 		t.Run(name, func(t *testing.T) {
 			total, refused := 0, 0

@@ -1,59 +1,59 @@
 package searchtest_test
 
 import (
-	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
+	"github.com/hermesd/hermesd/internal/bench/bars"
+	"github.com/hermesd/hermesd/internal/testenv"
+	"github.com/hermesd/hermesd/search"
 	"github.com/hermesd/hermesd/search/searchtest"
 )
 
-// perSet is how many queries of a set are asked here; `make bench-search` asks all.
-const perSet = 300
-
-// Floors lie a little below what was measured when they were set, with perSet queries of each set.
-func TestJudgedSetsAreSearchedWell(t *testing.T) {
-	dir := os.Getenv(searchtest.DataEnv)
-	if dir == "" {
-		t.Skipf("%s is not set: skipped", searchtest.DataEnv)
+// The bars of quality hold as they stand: a ranking is the same on every machine. That of 100,000 tools takes too long for
+// a test; `make bars` has it.
+func TestJudgedSetsAreSearchedAsWellAsPromised(t *testing.T) {
+	dir := testenv.Data(t)
+	if raced {
+		t.Skip("the race detector takes minutes over it and changes no ranking; .ci/run has it without")
 	}
-	floors := map[string]float64{"arcade": .78, "many": .88, "mcptools": .955, "azure": .96}
-	var recall, ndcg float64
-	for _, name := range append(searchtest.MacroSets(), "many") {
+	var recall, ndcg, worst float64
+	var keyword searchtest.Metrics
+	judged := map[string]searchtest.Metrics{}
+	macro := searchtest.MacroSets()
+	for _, name := range append(macro, "many") {
 		set, err := searchtest.LoadSet(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := searchtest.Judge(scopeOf(t, set.Docs), sample(set.Queries, perSet))
+		scope := scopeOf(t, set.Docs)
+		m := searchtest.Judge(scope, set.Queries)
 		t.Logf("%s: recall@5 %.3f nDCG@5 %.3f no match %.3f weak %.3f false %.3f", name, m.Recall5, m.NDCG5, m.NoMatch, m.Weak, m.False)
-		if m.Recall5 < floors[name] {
-			t.Errorf("%s: recall@5 is %.3f, floor %.3f", name, m.Recall5, floors[name])
+		judged[name], worst = m, max(worst, m.NoMatch)
+		if name == "many" {
+			continue
 		}
-		if m.NoMatch > .015 {
-			t.Errorf("%s: %.3f of the answerable queries have no match", name, m.NoMatch)
-		}
-		if slices.Contains([]string{"many", "mcptools"}, name) && (m.Weak > .05 || m.False > .15) {
-			t.Errorf("%s: weak %.3f (at most .05), false answers %.3f (at most .15)", name, m.Weak, m.False)
-		}
-		if name != "many" {
-			recall += m.Recall5 / float64(len(searchtest.MacroSets()))
-			ndcg += m.NDCG5 / float64(len(searchtest.MacroSets()))
+		recall += m.Recall5 / float64(len(macro))
+		ndcg += m.NDCG5 / float64(len(macro))
+		for i := range set.Queries {
+			if q := &set.Queries[i]; q.Kind == "keyword" && len(q.Relevant) > 0 {
+				keyword.Add(q, scope.Search(search.Query{Text: q.Query, Limit: 10}))
+			}
 		}
 	}
-	if recall < .82 || ndcg < .75 {
-		t.Errorf("macro: recall@5 %.3f (floor .82), nDCG@5 %.3f (floor .75)", recall, ndcg)
+	keyword.Done()
+	readings := bars.Readings{
+		{Benchmark: "Search/macro", Unit: "recall@5"}:   recall,
+		{Benchmark: "Search/macro", Unit: "nDCG@5"}:     ndcg,
+		{Benchmark: "Search/keyword", Unit: "recall@5"}: keyword.Recall5,
+		{Benchmark: "Search/many", Unit: "recall@5"}:    judged["many"].Recall5,
+		{Benchmark: "Search/arcade", Unit: "recall@5"}:  judged["arcade"].Recall5,
+		{Benchmark: "Search/worst", Unit: "no-match"}:   worst,
+		{Benchmark: "Search/many", Unit: "false"}:       judged["many"].False,
+		{Benchmark: "Search/many", Unit: "weak"}:        judged["many"].Weak,
+		{Benchmark: "Search/mcptools", Unit: "weak"}:    judged["mcptools"].Weak,
 	}
-}
-
-// sample takes n queries, evenly.
-func sample(queries []searchtest.Query, n int) []searchtest.Query {
-	if len(queries) <= n {
-		return queries
+	for _, missed := range readings.Missed() {
+		t.Error(missed)
 	}
-	out := make([]searchtest.Query, 0, n)
-	for i := range n {
-		out = append(out, queries[i*len(queries)/n])
-	}
-	return out
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/hermesd/hermesd/internal/testenv"
 )
 
 // TestMain lets this test binary be the plugin, as a person would start it by hand.
@@ -213,10 +215,7 @@ func FuzzRead(f *testing.F) {
 
 // The real catalogs, where they are at hand: what is served is all but a few.
 func TestRealCatalogsAreServed(t *testing.T) {
-	dir := os.Getenv("HERMESD_EVAL_DATA")
-	if dir == "" {
-		t.Skip("HERMESD_EVAL_DATA names no folder with catalogs")
-	}
+	dir := testenv.Data(t)
 	for set, want := range map[string]int{"mcptools": 2784, "livemcp": 526, "npm-servers": 1692} {
 		entries, err := readFile(t.Context(), filepath.Join(dir, set, "catalog.jsonl.gz"), nil, 0)
 		if err != nil {

@@ -2,8 +2,6 @@
 // limit, which may depend on other readings of the same run. Readings are what Go benchmarks print.
 package bars
 
-import "fmt"
-
 // Noise is by how much, as a share of its limit, the median of a reading may lie beyond before the bar counts as missed.
 // Medians of two runs of the same program on a machine that nobody else uses differ by as much. Exact bars have none.
 const Noise = .05
@@ -29,14 +27,4 @@ type Bar struct {
 type Term struct {
 	Factor float64
 	Of     Source
-}
-
-// Limit is the number of a bar that is compared with nothing, for tests that hold to it.
-func Limit(benchmark, unit string) float64 {
-	for _, b := range Table() {
-		if b.Reading == (Source{benchmark, unit}) && len(b.Terms) == 0 {
-			return b.Base
-		}
-	}
-	panic(fmt.Sprintf("bars: there is no bar of %s %s", benchmark, unit))
 }

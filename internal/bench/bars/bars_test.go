@@ -72,6 +72,19 @@ func TestABarIsJudgedByTheMedianOfItsRounds(t *testing.T) {
 	}
 }
 
+func TestReadingsOfATestAreHeldAgainstTheirBars(t *testing.T) {
+	macro, many := bars.Source{Benchmark: "Search/macro", Unit: "recall@5"}, bars.Source{Benchmark: "Search/many", Unit: "recall@5"}
+	if missed := (bars.Readings{macro: 1, many: 1}).Missed(); len(missed) > 0 {
+		t.Errorf("missed: %v", missed)
+	}
+	if missed := (bars.Readings{macro: .5, many: 1}).Missed(); len(missed) != 1 || !strings.Contains(missed[0], "macro recall: 0.5 recall@5, the bar is 0.81") {
+		t.Errorf("missed: %v", missed)
+	}
+	if missed := (bars.Readings{{Benchmark: "Search/macro", Unit: "luck"}: 1}).Missed(); len(missed) != 1 {
+		t.Errorf("a reading without a bar: %v", missed)
+	}
+}
+
 func TestEveryBarComparesLikeWithLike(t *testing.T) {
 	seen := map[bars.Source]bool{}
 	for _, b := range bars.Table() {

@@ -94,6 +94,24 @@ func (b *Bar) Judge(rounds []Readings) Verdict {
 	return v
 }
 
+// Missed holds readings of a test against their bars, and says which are missed, or have none.
+func (r Readings) Missed() (list []string) {
+	held := 0
+	for _, b := range Table() {
+		if _, ok := r[b.Reading]; !ok {
+			continue
+		}
+		held++
+		if v := b.Judge([]Readings{r}); v.Missed {
+			list = append(list, fmt.Sprintf("%s: %.4g %s, the bar is %.4g: %s", b.What, v.Measured, b.Reading.Unit, v.Limit, &v))
+		}
+	}
+	if held < len(r) {
+		list = append(list, fmt.Sprintf("%d of the readings have no bar: %v", len(r)-held, r))
+	}
+	return list
+}
+
 func (b *Bar) sources() []Source {
 	list := []Source{b.Reading}
 	for _, t := range b.Terms {
