@@ -242,19 +242,19 @@ func TestALazyProviderThatIsWantedIsNotIdleAndComesBackByItself(t *testing.T) {
 		release()
 		time.Sleep(30 * time.Minute)
 		synctest.Wait()
-		if s := b.Status().State; s != provider.Ready || len(b.starts) != 1 {
-			t.Errorf("idle for long, it is %s after %d starts", s, len(b.starts))
+		if n, s := len(b.starts), b.Status().State; s != provider.Ready || n != 1 {
+			t.Errorf("idle for long, it is %s after %d starts", s, n)
 		}
 		b.things[0].die(errors.New("killed"))
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if s := b.Status().State; s != provider.Ready || len(b.starts) != 2 {
-			t.Errorf("after its end it is %s after %d starts", s, len(b.starts))
+		if n, s := len(b.starts), b.Status().State; s != provider.Ready || n != 2 {
+			t.Errorf("after its end it is %s after %d starts", s, n)
 		}
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
-		if s := b.Status().State; s != provider.Ready || len(b.starts) < 3 {
-			t.Errorf("after its lifetime it is %s after %d starts", s, len(b.starts))
+		if n, s := len(b.starts), b.Status().State; s != provider.Ready || n < 3 {
+			t.Errorf("after its lifetime it is %s after %d starts", s, n)
 		}
 		wanted.Store(false)
 		time.Sleep(3 * time.Minute)
