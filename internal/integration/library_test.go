@@ -120,6 +120,7 @@ func TestResourcesAndPromptsPassTheOnePipeline(t *testing.T) {
 				"a rule denies by the URI":               {read(owner, "mcp://kb/test://static-binary"), "text only"},
 				"a rule denies by the agent":             {get(reader), "prompts are the owner's"},
 				"and lets the other one":                 {get(owner), ""},
+				"the floor denies":                       {read(owner, "mcp://kb/file://"+filepath.Join(o.dir, "state", "approval.key")), "denied"},
 				"a hook blocks":                          {read(owner, "mcp://kb/test://template/hook-blocks/data"), "not today"},
 				"nobody is there to be asked":            {read(reader, "mcp://kb/test://watched-resource"), "nobody"},
 				"scope: the toolset is not granted":      {read(narrow, staticText), "not found"},
@@ -156,14 +157,14 @@ func TestResourcesAndPromptsPassTheOnePipeline(t *testing.T) {
 	outcomes := map[string]int{}
 	for _, r := range records("--tool", "mcp__kb__resources/read") {
 		outcomes[r.Agent+" "+r.Kind+" "+r.Outcome]++
-		if r.Source != "mcp" || r.SourceName != "kb" || !strings.Contains(r.Args, `"uri":"test://`) && r.Kind != "asked" && r.Kind != "answered" {
+		if r.Source != "mcp" || r.SourceName != "kb" || !strings.Contains(r.Args, `{"uri":"`) && r.Kind != "asked" && r.Kind != "answered" {
 			t.Errorf("an incomplete record: %+v", r)
 		}
 	}
-	// For each generation: read, approved, refused by the server; refused by a rule and by a human; blocked by a hook. The newer
+	// For each generation: read, approved, refused by the server; refused by a rule, by the floor and by a human; blocked by a hook. The newer
 	// one brings each question back with the request, of which nothing ran before.
 	for want, n := range map[string]int{
-		"attended started ": 6, "attended finished ok": 4, "attended finished error": 2, "attended finished denied": 6,
+		"attended started ": 6, "attended finished ok": 4, "attended finished error": 2, "attended finished denied": 8,
 		"attended finished blocked": 2, "reader finished denied": 2, "attended asked ": 4, "attended answered ok": 2, "attended answered denied": 2,
 	} {
 		if outcomes[want] != n {

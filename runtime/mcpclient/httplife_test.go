@@ -76,7 +76,7 @@ func TestAListThatChangesUnderLoadOverHTTP(t *testing.T) {
 			r := startHTTP(t, handler(t, s))
 			before := len(r.ready().Tools)
 			beside(t, func() {
-				stop := r.load(8)
+				stop := r.load(4)
 				const changes = 100
 				for i := range changes {
 					s.AddTool(&mcp.Tool{Name: fmt.Sprint("new", i), InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -105,8 +105,8 @@ func TestAServerThatForgetsSessionsUnderLoad(t *testing.T) {
 	server := &faultHTTP{}
 	r := startHTTP(t, server)
 	r.ready()
-	stop := r.load(8)
-	for range 3 {
+	stop := r.load(4)
+	for range 2 {
 		for begun := time.Now(); time.Since(begun) < 1100*time.Millisecond; { // a server that forgets faster than that is left alone for a while
 			r.alive()
 		}
@@ -165,7 +165,7 @@ func TestAServerOverHTTPThatIsRestartedOnItsPort(t *testing.T) {
 			r := start(t, mcpclient.Options{URL: "http://" + l.address, Parallel: true})
 			known := len(r.ready().Tools)
 			beside(t, func() {
-				for round := range 3 {
+				for round := range 2 {
 					r.alive()
 					stop := r.load(4, tool.OutcomeUnknown, tool.NotSent, tool.ProviderStarting, tool.ProviderDown)
 					l.down()
