@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -76,6 +77,18 @@ func TestSessions(t *testing.T) {
 			t.Errorf("after one was closed: HTTP %d", resp.StatusCode)
 		}
 	})
+	t.Run("one agent leaves room for others", func(t *testing.T) {
+		e := serveWith(t, &mcp.Options{MaxSessions: 3})
+		initialize := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`
+		for i, want := range []int{200, 200, 503} {
+			if resp := e.post(t, initialize, nil); resp.StatusCode != want {
+				t.Errorf("session %d: HTTP %d, want %d", i+1, resp.StatusCode, want)
+			}
+		}
+		if resp := e.post(t, initialize, map[string]string{"Authorization": "Bearer " + frontendtest.OtherToken}); resp.StatusCode != 200 {
+			t.Errorf("another agent: HTTP %d", resp.StatusCode)
+		}
+	})
 	t.Run("calls carry the session, scoped to the agent", func(t *testing.T) {
 		p := providertest.New("notes", providertest.Echo("notes_read"))
 		e := serve(t, p)
@@ -109,6 +122,9 @@ func TestTheVersionOfASession(t *testing.T) {
 		resp := e.post(t, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, map[string]string{"Mcp-Session-Id": id, "Mcp-Protocol-Version": version})
 		if resp.StatusCode != want {
 			t.Errorf("%q: HTTP %d, want %d", version, resp.StatusCode, want)
+		}
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil { // the next request may have the same id once this one is answered
+			t.Error(err)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,10 +28,34 @@ type client struct {
 	ended chan error // of its stream, at the server
 }
 
+// attachment is the server's end. As with gRPC, closing it does not end a write that hangs; the end of the stream does.
+type attachment struct {
+	net.Conn
+	closed atomic.Bool
+	over   chan struct{}
+}
+
+func (a *attachment) Write(p []byte) (int, error) {
+	n, err := a.Conn.Write(p)
+	if a.closed.Load() {
+		<-a.over
+	}
+	return n, err
+}
+
+func (a *attachment) Close() error {
+	a.closed.Store(true)
+	return a.Conn.Close()
+}
+
 func attach(t *testing.T, server *mcp.Server, agent *disclosure.Agent) *client {
 	ours, theirs := net.Pipe()
 	c := &client{t, ours, bufio.NewReader(ours), make(chan error, 1)}
-	go func() { c.ended <- server.ServeStream(context.Background(), agent, theirs) }()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		c.ended <- server.ServeStream(context.Background(), agent, &attachment{Conn: theirs, over: over})
+	}()
 	c.ask(`"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}`)
 	c.say(`"method":"notifications/initialized"`)
 	return c
