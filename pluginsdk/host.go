@@ -128,8 +128,8 @@ func Sample(ctx context.Context, params any) (json.RawMessage, error) {
 	return a.GetSample(), nil
 }
 
-// Store is a small key space of the plugin's own, kept by the host: keys of at most 256 bytes, values of 1 MiB. It needs
-// the capability [CanStore]. Keys are not scoped to agents; put the agent into the key where that matters.
+// Store is a small key space of the plugin's own, kept by the host outside of [StateDir]: keys of at most 256 bytes, values of 1
+// MiB. It needs the capability [CanStore]. Keys are not scoped to agents; put the agent into the key where that matters.
 type Store struct{}
 
 // Get returns a value and whether it is there.

@@ -37,6 +37,7 @@ func (d *Daemon) newProviders() ([]provider.Runner, error) {
 			IdleTimeout: block.IdleTimeout, StartTimeout: block.StartTimeout, StopGrace: block.StopGrace, CallTimeout: block.CallTimeout,
 			MTLS: &block.MTLS, MaxMessageBytes: int(block.MaxMessageBytes), Grant: block.Grant,
 			StateDir: filepath.Join(dirs.state, "plugins", block.Name), RuntimeDir: dirs.runtime, CacheDir: dirs.cache,
+			KeysDir: filepath.Join(dirs.state, "keys", block.Name),
 			Prefix: block.Prefix.Text, Override: block.Override, Defer: block.Defer,
 			SHA256: block.SHA256, Installed: trust.installation(block), Isolation: block.Isolation,
 			Trust:   trust.keeper(block.Name, "plugin", block.Trust == "builtin"),

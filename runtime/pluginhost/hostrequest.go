@@ -59,7 +59,7 @@ func (r *requests) decide(ctx context.Context, req *pb.HostRequest, call *provid
 		o.Logger.Warn("plugin's request refused: not declared", "request", kind)
 		return refusal(tool.Errorf(tool.NotGranted, "the plugin does not declare the capability %q", kind))
 	case kind == grantStore:
-		return r.provider.keys.answer(req.GetStore())
+		return r.provider.keys.answer(ctx, req.GetStore())
 	case kind == grantCall:
 		return r.callTool(ctx, req, call)
 	case call == nil:

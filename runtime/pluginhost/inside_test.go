@@ -184,9 +184,9 @@ func TestAResultIsTheSameHoweverItIsCut(t *testing.T) {
 
 func TestTheKeySpaceKeepsWhatWasPut(t *testing.T) {
 	dir := t.TempDir()
-	k := &keySpace{dir: filepath.Join(dir, "store")}
+	k := &keySpace{dir: filepath.Join(dir, "keys"), former: filepath.Join(dir, "own", "store")}
 	ask := func(op pb.Store_Operation, key string, value []byte) *pb.AnswerRequest {
-		return k.answer(&pb.Store{Operation: op, Key: key, Value: value})
+		return k.answer(t.Context(), &pb.Store{Operation: op, Key: key, Value: value})
 	}
 	want := func(what string, got *pb.AnswerRequest, want *pb.StoreAnswer) {
 		t.Helper()
@@ -227,11 +227,12 @@ func TestTheKeySpaceKeepsWhatWasPut(t *testing.T) {
 
 func damaged(t *testing.T, k *keySpace) *pb.AnswerRequest {
 	t.Helper()
-	if err := os.WriteFile(k.path("c"), []byte{0}, 0o600); err != nil {
+	path := filepath.Join(k.dir, fileOf("c"))
+	if err := os.WriteFile(path, []byte{0}, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	defer os.Remove(k.path("c"))
-	return k.answer(&pb.Store{Key: "c"})
+	defer os.Remove(path)
+	return k.answer(t.Context(), &pb.Store{Key: "c"})
 }
 
 func TestTheCacheForgetsWhenAnythingItDependsOnChanges(t *testing.T) {

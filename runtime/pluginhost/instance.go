@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -116,6 +117,7 @@ func (p *Provider) command(path string, file *os.File) *procgroup.Command {
 func (o *Options) confine(cmd *procgroup.Command) error {
 	box := o.Sandbox
 	box.Level, box.Program, box.Config, box.StateDir = o.Isolation, cmd.Name, o.Config, o.StateDir
+	box.Private = append(slices.Clip(box.Private), o.keysDir())
 	for _, e := range cmd.Env {
 		if dir, ok := strings.CutPrefix(e, plugin.EnvUnixSocketDir+"="); ok {
 			box.Sockets = dir

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -77,6 +78,8 @@ type Options struct {
 	// StateDir is the plugin's own folder, which survives restarts. RuntimeDir is where its socket's folder is made (""
 	// means the system's folder for temporary files). CacheDir keeps what is known of its tools ("" keeps nothing).
 	StateDir, RuntimeDir, CacheDir string
+	// KeysDir is where what it keeps by store requests is, out of its own reach; "" is beside StateDir, with the ending ".keys".
+	KeysDir string
 	// Prefix begins the names of its tools, followed by "__"; "" keeps the plugin's own names.
 	Prefix string
 	// Override lets its tools replace built-ins of the same name; Defer says whether they may be deferred (nil: their
@@ -134,6 +137,8 @@ func (o *Options) validate() error {
 		return errors.New("no path: say which binary to start")
 	case o.StateDir == "":
 		return errors.New("no state folder")
+	case within(o.StateDir, o.KeysDir):
+		return fmt.Errorf("the folder of its keys, %s, is in its own folder, where it can plant anything", o.KeysDir)
 	case !isObject(o.Config):
 		return errors.New("config is not a JSON object")
 	case o.MaxMessageBytes < 64<<10:
@@ -152,6 +157,14 @@ func (o *Options) validate() error {
 		}
 	}
 	return nil
+}
+
+func (o *Options) keysDir() string { return cmp.Or(o.KeysDir, filepath.Clean(o.StateDir)+".keys") }
+
+// within reports whether path is dir or below it.
+func within(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return path != "" && err == nil && filepath.IsLocal(rel)
 }
 
 func (o *Options) mtls() bool { return o.MTLS == nil || *o.MTLS }

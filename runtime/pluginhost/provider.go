@@ -57,7 +57,7 @@ func New(opts *Options) (*Provider, error) {
 	o.Logger = log.Logger()
 	p := &Provider{
 		opts: o, program: &program{path: o.Path, pinned: o.SHA256, find: o.Installed, trust: o.Trust}, cache: newCache(o), log: log,
-		schemas: schema.NewCache(&schema.Options{Logger: o.Logger}), keys: &keySpace{dir: keySpaceDir(o.StateDir)},
+		schemas: schema.NewCache(&schema.Options{Logger: o.Logger}), keys: newKeySpace(o),
 	}
 	p.offer.Store(&provider.Offer{})
 	p.supervisor, err = supervisor.New(p.launch, &supervisor.Options{

@@ -62,19 +62,25 @@ func show(a *pb.AnswerRequest) string {
 	return protojson.Format(a)
 }
 
-// store makes the store request in its arguments: {"operation": 1, "key": "k", "size": bytes of the value}.
+// store makes the store request in its arguments, on the call's stream or on Watch: {"operation": 1, "key": "k", "size": bytes
+// of the value, "outside": true}.
 func store(s *service, ctx context.Context, req *pb.InvokeRequest, out send) *pb.InvokeResponse {
 	var args struct {
 		Operation int32
 		Key       string
 		Size      int
+		Outside   bool
 	}
 	if err := json.Unmarshal(req.GetArguments(), &args); err != nil {
 		return failure(&pb.Error{Code: "invalid_arguments", Message: err.Error()})
 	}
-	return text(show(s.roundTrip(ctx, &pb.HostRequest{Request: &pb.HostRequest_Store{Store: &pb.Store{
+	ask := &pb.HostRequest{Request: &pb.HostRequest_Store{Store: &pb.Store{
 		Operation: pb.Store_Operation(args.Operation), Key: args.Key, Value: make([]byte, args.Size),
-	}}}, out)))
+	}}}
+	if args.Outside {
+		return text(show(s.askOutside(ctx, ask)))
+	}
+	return text(show(s.roundTrip(ctx, ask, out)))
 }
 
 // callNamed calls the tool in its arguments, {"tool": "...", "delegate": true}, and answers with what that answered and the
@@ -107,10 +113,15 @@ func callOutside(s *service, ctx context.Context, req *pb.InvokeRequest, _ send)
 		return failure(&pb.Error{Code: "invalid_arguments", Message: err.Error()})
 	}
 	ask := &pb.HostRequest{Delegation: args.Token, Request: &pb.HostRequest_CallTool{CallTool: &pb.CallTool{Name: args.Tool}}}
-	return text(show(s.exchange(ctx, ask, func(r *pb.HostRequest) {
+	return text(show(s.askOutside(ctx, ask)))
+}
+
+// askOutside sends a host request on Watch and waits for its answer.
+func (s *service) askOutside(ctx context.Context, ask *pb.HostRequest) *pb.AnswerRequest {
+	return s.exchange(ctx, ask, func(r *pb.HostRequest) {
 		select {
 		case s.outside <- r:
 		case <-ctx.Done():
 		}
-	})))
+	})
 }

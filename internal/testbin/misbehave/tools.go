@@ -111,6 +111,7 @@ var handlers = map[string]handler{
 	"eat-memory":      eatMemory,
 	"ask-nothing":     ask(&pb.HostRequest{}),
 	"store":           store,
+	"plant":           plant,
 	"needs-variables": func(*service, context.Context, *pb.InvokeRequest, send) *pb.InvokeResponse { return text("has them") },
 }
 
