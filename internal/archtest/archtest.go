@@ -49,7 +49,7 @@ var table = []layer{
 	{"runtime/pipeline", []string{"runtime/schema", "runtime/tool", "runtime/provider", "internal/redact"}},
 	{"runtime/bridge", []string{"internal/rawjson", "runtime/catalog", "runtime/pipeline", "search", "runtime/tool", "runtime/provider"}},
 	{"runtime/frontend/frontendtest", []string{"runtime/...", "policy", "search"}},
-	{"runtime/frontend/...", []string{"internal/procgroup", "internal/rawjson", "runtime/bridge", "runtime/disclosure", "runtime/catalog", "runtime/pipeline", "runtime/provider", "runtime/schema", "runtime/provider/providerlog", "runtime/tool", "runtime/frontend/..."}},
+	{"runtime/frontend/...", []string{"internal/procgroup", "internal/rawjson", "internal/redact", "runtime/bridge", "runtime/disclosure", "runtime/catalog", "runtime/pipeline", "runtime/provider", "runtime/schema", "runtime/provider/providerlog", "runtime/tool", "runtime/frontend/..."}},
 	{"runtime/daemon/...", []string{"runtime/...", "policy/...", "search/...", "hooks/...", "internal/redact", "internal/procgroup"}},
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/hermesd/hermesd/internal/redact"
 	"github.com/hermesd/hermesd/runtime/frontend"
 	"github.com/hermesd/hermesd/runtime/frontend/admin/adminpb"
 	"github.com/hermesd/hermesd/runtime/pipeline"
@@ -44,7 +45,7 @@ func (s *Server) ExplainCall(req *adminpb.ExplainCallRequest, stream grpc.Server
 		Name: req.GetName(), Arguments: req.GetArguments(),
 		Explain: func(outs []pipeline.Outcome) {
 			for i := range outs {
-				e := explanationOf(&outs[i])
+				e := s.explanationOf(&outs[i])
 				if entry, known := s.options.Catalog.Snapshot().Find(e.Tool); known {
 					e.GrantedBy = agent.Scope.Suppliers(entry.Definition)
 				}
@@ -63,13 +64,13 @@ func (s *Server) ExplainCall(req *adminpb.ExplainCallRequest, stream grpc.Server
 	return stream.Send(&adminpb.ExplainCallResponse{Result: raw, IsError: result.IsError, Explanation: told})
 }
 
-func explanationOf(out *pipeline.Outcome) Explanation {
+func (s *Server) explanationOf(out *pipeline.Outcome) Explanation {
 	e := Explanation{Took: out.Duration, Stages: out.Steps}
 	if out.Call != nil {
-		e.CallID, e.Tool, e.Arguments = out.Call.ID, out.Call.Tool, out.Call.Arguments
+		e.CallID, e.Tool, e.Arguments = out.Call.ID, out.Call.Tool, redact.JSON(out.Call.Arguments, s.options.Mask)
 	}
 	for _, c := range out.Coerced {
-		e.Coerced = append(e.Coerced, Coercion{c.Path, c.From, c.To})
+		e.Coerced = append(e.Coerced, Coercion{s.options.Mask(c.Path), s.options.Mask(c.From), s.options.Mask(c.To)})
 	}
 	if out.Err != nil {
 		e.Code = out.Err.Code

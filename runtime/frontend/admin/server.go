@@ -77,7 +77,7 @@ type Options struct {
 	Audit     Audit
 	// Warnings are what an operator should know about the configuration; nil has none.
 	Warnings func() []string
-	// Mask hides secrets in errors; nil hides none.
+	// Mask hides secrets in errors, and in the arguments of an explained call; nil hides none.
 	Mask   func(string) string
 	Logger *slog.Logger // nil discards
 }
