@@ -90,7 +90,7 @@ func (e *Engine) makeBase(c *Corpus) (*base, error) {
 		if e.ctx.Err() != nil {
 			return nil, err
 		}
-		e.log.Error("build the search index on disk; it is kept in memory instead", "dir", e.opts.Dir, "err", err)
+		e.log.Error("build the search index on disk; it is kept in memory instead", "dir", e.opts.Dir, "error", err)
 	}
 	return buildMemory(e.ctx, c)
 }
@@ -105,7 +105,7 @@ func (e *Engine) swap(b *base, err error, took time.Duration) bool {
 	switch {
 	case err != nil:
 		if e.ctx.Err() == nil {
-			e.log.Error("build the search index; every tool is scored instead", "err", err)
+			e.log.Error("build the search index; every tool is scored instead", "error", err)
 		}
 	case e.closed:
 		e.closeBase(b)
@@ -122,6 +122,6 @@ func (e *Engine) closeBase(b *base) {
 		return
 	}
 	if err := b.release(); err != nil {
-		e.log.Warn("close the search index", "err", err)
+		e.log.Warn("close the search index", "error", err)
 	}
 }

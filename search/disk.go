@@ -178,7 +178,7 @@ func (e *Engine) reopen(dir string) *base {
 	list, err := os.ReadDir(dir)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			e.log.Warn("look for a search index", "dir", dir, "err", err)
+			e.log.Warn("look for a search index", "dir", dir, "error", err)
 		}
 		return nil
 	}
@@ -198,7 +198,7 @@ func (e *Engine) reopen(dir string) *base {
 		if err == nil {
 			return b
 		}
-		e.log.Warn("search index on disk is not usable and will be rebuilt", "folder", f.name, "err", err)
+		e.log.Warn("search index on disk is not usable and will be rebuilt", "folder", f.name, "error", err)
 	}
 	return nil
 }
@@ -215,7 +215,7 @@ func (e *Engine) sweep(c *Corpus) {
 			continue
 		}
 		if err := os.RemoveAll(folder); err != nil {
-			e.log.Warn("remove an old search index", "folder", folder, "err", err)
+			e.log.Warn("remove an old search index", "folder", folder, "error", err)
 		}
 	}
 }

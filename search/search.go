@@ -159,7 +159,7 @@ func (r *run) collectFromBase() bool {
 	}
 	found, err := r.fromBase(c.base)
 	if rerr := c.base.release(); err != nil || rerr != nil {
-		c.log.Error("search the index; every tool is scored instead", "err", errors.Join(err, rerr))
+		c.log.Error("search the index; every tool is scored instead", "error", errors.Join(err, rerr))
 		return false
 	}
 	for _, ord := range found {

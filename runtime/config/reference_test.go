@@ -66,6 +66,13 @@ configuration: a block or key that may stand once may stand once in all of them.
 | ` + "`path(\"PATH\")`" + ` | the absolute path, for a plugin's own configuration |
 
 Besides: %s.
+
+A secret is shown as ` + "`***`" + ` wherever hermesd says something: in its log, in what it keeps of providers' output, in states and
+reasons, errors, progress and log events of calls, approvals, the audit, and ` + "`config show`" + `; also where it is escaped as in JSON,
+in a URL or in a quoted text, and line by line if it has several. Secrets are what ` + "`secret(…)`" + ` gives, literal values of keys that
+are for secrets, what a provider's ` + "`env`" + `, ` + "`pass_env`" + ` and ` + "`headers`" + ` hold under a name such as ` + "`GITHUB_TOKEN`" + ` or
+` + "`Authorization`" + `, OAuth tokens, and an agent's token once it was presented. Values of fewer than 4 bytes are masked only where
+they are a whole text; ` + "`hermesd config check`" + ` warns of them. The results of tools are what tools say and stay as they are.
 `
 
 func referencePage(t *testing.T) string {

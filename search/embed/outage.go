@@ -48,7 +48,7 @@ func (o *outage) failed(err error, now time.Time, query bool) {
 		return
 	}
 	o.since, o.next, o.pause = now, now.Add(firstPause), 2*firstPause
-	o.log.Warn("embeddings: the endpoint fails; tools are ranked by words alone until it answers", "url", o.url, "err", err)
+	o.log.Warn("embeddings: the endpoint fails; tools are ranked by words alone until it answers", "url", o.url, "error", err)
 }
 
 // over hears of a request that succeeded.

@@ -54,7 +54,7 @@ func (s *shelf) giveUp(err error) {
 	if s.file != nil {
 		err = errors.Join(err, s.file.Close())
 	}
-	s.log.Warn("embeddings: vectors are kept in memory only", "file", s.path, "err", err)
+	s.log.Warn("embeddings: vectors are kept in memory only", "file", s.path, "error", err)
 	s.path, s.file = "", nil
 }
 

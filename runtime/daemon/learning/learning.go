@@ -125,7 +125,7 @@ func (r *Recorder) write(ctx context.Context) {
 		return
 	}
 	if err := r.insert(ctx, lessons); err != nil {
-		r.log.Error("lessons of tool searches are lost", "lessons", len(lessons), "err", err)
+		r.log.Error("lessons of tool searches are lost", "lessons", len(lessons), "error", err)
 		return
 	}
 	changed := map[string]bool{}
@@ -148,7 +148,7 @@ func (r *Recorder) renew(ctx context.Context) {
 
 func (r *Recorder) reload(ctx context.Context, agent string) {
 	if err := r.load(ctx, agent); err != nil {
-		r.log.Error("lessons of tool searches cannot be read", "agent", agent, "err", err)
+		r.log.Error("lessons of tool searches cannot be read", "agent", agent, "error", err)
 	}
 }
 
