@@ -22,7 +22,7 @@ const (
 	startCheckTimeout = time.Second
 )
 
-// verdicts are the answers of availability checks, by the plugin's own names.
+// verdicts are the answers of availability checks, by the own names of tools that the plugin lists.
 type verdicts struct {
 	mu   sync.Mutex
 	tool map[string]*verdict
@@ -48,7 +48,10 @@ func (v *verdicts) of(own string) *verdict {
 func (v *verdicts) fresh(own string) (reason string, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	x := v.of(own)
+	x := v.tool[own]
+	if x == nil {
+		return "", false
+	}
 	return x.reason, !x.asked.IsZero() && time.Since(x.asked) < checkLife
 }
 
@@ -83,7 +86,10 @@ func (v *verdicts) announce(own, reason string) {
 func (v *verdicts) reason(own string) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.of(own).reason
+	if x := v.tool[own]; x != nil {
+		return x.reason
+	}
+	return ""
 }
 
 // unmet returns the reasons of all tools that are not available.
@@ -183,25 +189,49 @@ func (i *instance) check(ctx context.Context, tools ...string) (map[string]strin
 
 // checkAll asks about every tool, after a start and after a new list.
 func (p *Provider) checkAll(ctx context.Context, i *instance) {
+	list := p.listed()
+	p.verdicts.keep(list)
 	answers, err := i.check(ctx)
 	if err != nil {
 		p.opts.Logger.Warn("plugin did not say which tools are available; all count as such until they are called", "error", err)
 		return
 	}
-	p.mu.Lock()
-	list := p.known.tools
-	p.mu.Unlock()
-	p.verdicts.keep(list)
 	for _, d := range list {
 		p.verdicts.announce(d.GetName(), answers[d.GetName()])
 	}
 	p.publish()
 }
 
+// listed are the definitions that the plugin lists now.
+func (p *Provider) listed() []*pb.ToolDefinition {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.known.tools
+}
+
+// named are those of the names that are of listed tools, each once: a plugin may name whatever it likes, as often as it likes.
+func (p *Provider) named(names []string) []string {
+	named := make(map[string]bool, len(names))
+	for _, name := range names {
+		named[name] = true
+	}
+	var own []string
+	for _, d := range p.listed() {
+		if named[d.GetName()] {
+			own = append(own, d.GetName())
+			delete(named, d.GetName())
+		}
+	}
+	return own
+}
+
 // recheck asks again about the tools named, or all, because the plugin said that their availability changed.
 func (p *Provider) recheck(ctx context.Context, i *instance, tools []string) {
 	if len(tools) == 0 {
 		p.checkAll(ctx, i)
+		return
+	}
+	if tools = p.named(tools); len(tools) == 0 {
 		return
 	}
 	answers, err := i.check(ctx, tools...)

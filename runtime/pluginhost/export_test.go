@@ -5,6 +5,13 @@ import (
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
+// Verdicts is of how many tools it is remembered whether they are available.
+func (p *Provider) Verdicts() int {
+	p.verdicts.mu.Lock()
+	defer p.verdicts.mu.Unlock()
+	return len(p.verdicts.tool)
+}
+
 // DelegationsUnderTest are delegations without a plugin.
 type DelegationsUnderTest struct{ held delegations }
 

@@ -104,6 +104,7 @@ func options(t *testing.T, modes ...string) *pluginhost.Options {
 	return &pluginhost.Options{
 		MTLS: &off, // half of what a start costs, and nothing to most tests
 		Name: "mis", Path: testbin.Build(t, misbehave), Args: modes, StateDir: dir + "/state", RuntimeDir: socketFolder(t), CacheDir: dir + "/cache",
+		KeysDir:      t.TempDir() + "/keys", // not beside the mark, whose folder the plugin may write to
 		StartTimeout: 10 * time.Second, StopGrace: 500 * time.Millisecond, Env: map[string]string{markEnv: dir + "/mark"},
 	}
 }

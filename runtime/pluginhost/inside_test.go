@@ -153,6 +153,31 @@ func TestNamesAndColdnessFollowTheOperatorsBlock(t *testing.T) {
 	}
 }
 
+// The pipeline takes its deadline from the definition, and its own where that has none: what the block says must be there.
+func TestACallTimeoutOfTheBlockIsTheToolsOwn(t *testing.T) {
+	object := []byte(`{"type":"object"}`)
+	for name, tt := range map[string]struct {
+		block time.Duration
+		tool  uint64
+		want  time.Duration
+	}{
+		"nobody says":                  {},
+		"the block says":               {block: time.Hour, want: time.Hour},
+		"the tool says":                {tool: 1000, want: time.Second},
+		"the tool says less":           {block: time.Hour, tool: 1000, want: time.Second},
+		"the tool says more":           {block: time.Second, tool: 3_600_000, want: time.Hour},
+		"the tool says more than ever": {tool: 1 << 62, want: maxCallTime},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &Options{Name: "p", CallTimeout: tt.block, Logger: slog.New(slog.DiscardHandler)}
+			tools, _ := checked(o, &pb.ToolDefinition{Name: "t", InputSchema: object, TimeoutMs: tt.tool})
+			if tools[0].Timeout != tt.want {
+				t.Errorf("got %v, want %v", tools[0].Timeout, tt.want)
+			}
+		})
+	}
+}
+
 func TestAResultIsTheSameHoweverItIsCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		texts := rapid.SliceOfN(rapid.String(), 0, 5).Draw(t, "texts")

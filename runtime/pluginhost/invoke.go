@@ -26,11 +26,6 @@ const maxRequests = 8
 
 // Invoke implements provider.Provider.
 func (p *Provider) Invoke(ctx context.Context, req *provider.Request) (*tool.Result, error) {
-	if limit := p.opts.CallTimeout; limit > 0 && req.Definition.Timeout == 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, limit)
-		defer cancel()
-	}
 	if req.Definition.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, req.Definition.Timeout)

@@ -1,6 +1,7 @@
 package pluginhost
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -130,7 +131,7 @@ func (o *Options) definition(name tool.Name, d *pb.ToolDefinition) tool.Definiti
 		Title: d.GetTitle(), Description: d.GetDescription(), InputSchema: d.GetInputSchema(),
 		Coldness: tool.Coldness(d.GetColdness()), Annotations: annotations(d.GetAnnotations()),
 		Keywords: d.GetKeywords(), RequiresEnv: d.GetRequiresEnv(),
-		Timeout:        time.Duration(min(d.GetTimeoutMs(), uint64(maxCallTime.Milliseconds()))) * time.Millisecond,
+		Timeout:        cmp.Or(time.Duration(min(d.GetTimeoutMs(), uint64(maxCallTime.Milliseconds())))*time.Millisecond, o.CallTimeout),
 		MaxResultBytes: int(min(d.GetMaxResultBytes(), 1<<31)),
 	}
 	if len(d.GetOutputSchema()) > 0 {

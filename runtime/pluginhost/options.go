@@ -66,7 +66,9 @@ type Options struct {
 	StartTimeout time.Duration
 	// StopGrace is how long a stop may take before the process is killed; default 5 s.
 	StopGrace time.Duration
-	// CallTimeout is the deadline of a call whose tool names none; 0 leaves it to the caller.
+	// Backoff says how long to wait after failures, and how many are too many; see there for what 0 means.
+	Backoff supervisor.Backoff
+	// CallTimeout is the deadline of a call whose tool names none: it becomes the tool's own. 0 leaves it to the caller.
 	CallTimeout time.Duration
 	// MTLS protects the connection with certificates; nil means that it does. Without it only the socket's folder (mode
 	// 0700) does.

@@ -433,3 +433,12 @@ func TestCallsOfAllToolsAtOnceHaveOneOutcomeEach(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyListedToolsAreRemembered(t *testing.T) {
+	t.Parallel()
+	h := start(t, options(t, "gossip"))
+	offer := h.await("the gossip", func(o *provider.Offer) bool { return o.Unmet["echo"] == "hearsay" })
+	if n := h.Verdicts(); n > len(offer.Tools) {
+		t.Errorf("%d tools are remembered, %d are listed", n, len(offer.Tools))
+	}
+}

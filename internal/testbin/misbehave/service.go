@@ -119,6 +119,15 @@ func (s *service) Watch(_ *pb.WatchRequest, stream grpc.ServerStreamingServer[pb
 			return err
 		}
 	}
+	if is(s.modes, "gossip") { // of tools that there are not, and one that there is
+		gossip := &pb.AvailabilityChanged{Tools: []string{"echo"}}
+		for n := range 50_000 {
+			gossip.Tools = append(gossip.Tools, fmt.Sprint("made_up_", n))
+		}
+		if err := stream.Send(&pb.WatchResponse{Event: &pb.WatchResponse_AvailabilityChanged{AvailabilityChanged: gossip}}); err != nil {
+			return err
+		}
+	}
 	if is(s.modes, "short-watch") {
 		return nil
 	}
@@ -134,9 +143,15 @@ func (s *service) Watch(_ *pb.WatchRequest, stream grpc.ServerStreamingServer[pb
 	}
 }
 
-func (s *service) CheckAvailability(context.Context, *pb.CheckAvailabilityRequest) (*pb.CheckAvailabilityResponse, error) {
+func (s *service) CheckAvailability(_ context.Context, req *pb.CheckAvailabilityRequest) (*pb.CheckAvailabilityResponse, error) {
 	s.enter("CheckAvailability")
 	answer := map[string]*pb.Availability{}
+	if is(s.modes, "gossip") && len(req.GetTools()) > 0 {
+		for _, name := range req.GetTools() {
+			answer[name] = &pb.Availability{Reason: "hearsay"}
+		}
+		return &pb.CheckAvailabilityResponse{Tools: answer}, nil
+	}
 	for _, t := range list() {
 		answer[t.GetName()] = &pb.Availability{Available: t.GetName() != "unavailable" || is(s.modes, "all-available"), Reason: "the moon is not full"}
 	}
