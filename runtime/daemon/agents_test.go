@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 	"testing"
 
@@ -44,5 +46,24 @@ func TestWhoNeedsNoToken(t *testing.T) {
 				t.Errorf("%d by name, %d by token", len(a.byName), len(a.byToken))
 			}
 		})
+	}
+}
+
+func TestATokenIsMaskedOnceItWasPresented(t *testing.T) {
+	sum := sha256.Sum256([]byte("token-of-desk"))
+	d, err := New(&Options{Config: &config.Config{Agents: []config.Agent{{Name: "desk", Enabled: true, TokenSHA256: hex.EncodeToString(sum[:])}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if agent, err := d.agents.ByToken("token-of-desk"); err != nil || agent.Name != "desk" {
+			t.Errorf("%+v, %v", agent, err)
+		}
+	}
+	if _, err := d.agents.ByToken("token-of-nobody"); err == nil {
+		t.Error("a wrong token is taken")
+	}
+	if got := d.secrets.Mask("token-of-desk token-of-nobody"); got != "*** token-of-nobody" {
+		t.Error(got)
 	}
 }

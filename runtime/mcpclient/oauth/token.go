@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/hermesd/hermesd/internal/redact"
 )
 
 const (
@@ -138,11 +140,7 @@ func readAnswer(status int, data []byte, secrets []string) (*tokenAnswer, error)
 
 // said is a server's own text: one line, bounded, without the secrets that it may repeat.
 func said(text string, secrets []string) string {
-	for _, s := range secrets {
-		if s != "" {
-			text = strings.ReplaceAll(text, s, "***")
-		}
-	}
+	text = redact.New(secrets...).Mask(text)
 	text = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '
