@@ -207,6 +207,9 @@ func TestNoRequestOutlivesAStopThatRanOutOfTime(t *testing.T) {
 	default:
 		t.Errorf("the request is still being answered; the log says %s", &log)
 	}
+	if err := f.http.Close(); err != nil { // for the client of a request that was not ended
+		t.Error(err)
+	}
 	<-asked
 	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
 		t.Error(err)
