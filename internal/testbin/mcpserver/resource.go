@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"os"
+	"strconv"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -39,8 +41,17 @@ func addResources(s *mcp.Server) {
 		data := fmt.Sprintf(`{"id":%q,"templateTest":true,"data":"Data for ID: %s"}`, id, id)
 		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.Params.URI, MIMEType: "application/json", Text: data}}}, nil
 	})
+	times := 1
+	if n, err := strconv.Atoi(os.Getenv("TOUCHES")); err == nil { // for tests of floods
+		times = n
+	}
 	add(s, "touch_watched_resource", noArguments, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return text("touched"), s.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: "test://watched-resource"})
+		for range times {
+			if err := s.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: "test://watched-resource"}); err != nil {
+				return nil, err
+			}
+		}
+		return text("touched"), nil
 	})
 }
 
