@@ -35,6 +35,8 @@ type MCPServer struct {
 	MaxLifetime time.Duration `key:"max_lifetime" default:"0s" min:"0s" max:"365d"`
 	// StopGrace is how long a process may take to stop before it is killed.
 	StopGrace time.Duration `key:"stop_grace" default:"5s" min:"0s" max:"5m"`
+	// Backoff is how long to wait before a failed server is started, or connected to, again. It is tried for ever.
+	Backoff Backoff `key:"backoff"`
 	// Parallel says that the server takes calls side by side; without it calls run one after the other, except those of
 	// tools that say read-only.
 	Parallel bool `key:"parallel" default:"false"`

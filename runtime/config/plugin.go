@@ -34,6 +34,10 @@ type Plugin struct {
 	StartTimeout time.Duration `key:"start_timeout" default:"10s" min:"100ms" max:"10m"`
 	// StopGrace is how long it may take to stop before it is killed.
 	StopGrace time.Duration `key:"stop_grace" default:"5s" min:"0s" max:"5m"`
+	// Backoff is how long to wait before a failed plugin is started again.
+	Backoff Backoff `key:"backoff"`
+	// Quarantine is when to stop trying.
+	Quarantine Quarantine `key:"quarantine"`
 	// CallTimeout is the deadline of a call whose tool gives none; 0 takes tools { call_timeout }.
 	CallTimeout time.Duration `key:"call_timeout" default:"0s" min:"0s" max:"24h"`
 	// MTLS protects the plugin's socket with certificates, for 20 ms a start; without it only the socket's folder (mode

@@ -11,6 +11,7 @@ import (
 	"github.com/hermesd/hermesd/runtime/config"
 	"github.com/hermesd/hermesd/runtime/mcpclient"
 	"github.com/hermesd/hermesd/runtime/mcpclient/oauth"
+	"github.com/hermesd/hermesd/runtime/provider/supervisor"
 )
 
 // MCPServer is what a block says about an MCP server, for a program that connects to it beside the daemon: nothing is
@@ -89,7 +90,8 @@ func mcpOptions(cfg *config.Config, block *config.MCPServer, dirs directories, v
 		Include: block.Tools.Include, Exclude: block.Tools.Exclude,
 		Timeout: block.Timeout, ConnectTimeout: block.ConnectTimeout, IdleTimeout: block.IdleTimeout,
 		MaxLifetime: block.MaxLifetime, StopGrace: block.StopGrace,
-		Lazy: block.Start == "lazy", Parallel: block.Parallel, Defer: block.Defer, Override: block.Override,
+		Backoff: supervisor.Backoff{Min: block.Backoff.Min, Max: block.Backoff.Max},
+		Lazy:    block.Start == "lazy", Parallel: block.Parallel, Defer: block.Defer, Override: block.Override,
 		Resources: block.Resources, Prompts: block.Prompts,
 		MaxMessageBytes: int(block.MaxMessageBytes), Version: version,
 		Isolation: block.Isolation, StateDir: filepath.Join(dirs.state, "plugins", block.Name),

@@ -38,9 +38,12 @@ type Options struct {
 	Timeout time.Duration
 	// ConnectTimeout bounds starting or connecting, the handshake and the first list of tools included (0: 15 s).
 	ConnectTimeout time.Duration
-	// IdleTimeout stops a lazy server that had no call for this long, while nobody subscribes to its resources (0: never). MaxLifetime restarts a server after this
-	// time, between calls (0: never). StopGrace is how long a process may take to stop before it is killed (0: 5 s).
+	// IdleTimeout stops a lazy server that had no call for this long, while nobody subscribes to its resources (0: never).
+	// MaxLifetime restarts a server after this time, between calls (0: never). StopGrace is how long a process may take to
+	// stop before it is killed (0: 5 s).
 	IdleTimeout, MaxLifetime, StopGrace time.Duration
+	// Backoff says how long to wait after failures; how many does not matter, since it is tried for ever.
+	Backoff supervisor.Backoff
 	// Lazy starts the server at its first call, once its tools are known from CacheDir.
 	Lazy bool
 	// Parallel says that the server takes calls side by side. Without it calls run one after the other, except those of

@@ -61,7 +61,7 @@ func New(opts *Options) (*Provider, error) {
 	}
 	p.offer.Store(&provider.Offer{})
 	p.supervisor, err = supervisor.New(p.launch, &supervisor.Options{
-		Name: o.Name, Lazy: o.Lazy, IdleTimeout: o.IdleTimeout, StartTimeout: o.StartTimeout, DrainTimeout: o.StopGrace,
+		Name: o.Name, Lazy: o.Lazy, IdleTimeout: o.IdleTimeout, StartTimeout: o.StartTimeout, DrainTimeout: o.StopGrace, Backoff: o.Backoff,
 		Starts: o.Starts, Mask: o.Mask, Logger: o.Logger, OnStatus: func(provider.Status) { o.OnChange() },
 	})
 	if err != nil {

@@ -127,6 +127,7 @@ func (s *Supervisor[I]) Failed(err error) {
 
 // Quarantine stops the instance and refuses to start another until [Supervisor.Restart].
 func (s *Supervisor[I]) Quarantine(reason string) {
+	s.opts.Logger.Error("provider is quarantined: it starts again when it is told to restart", "reason", reason)
 	s.wish(func() { s.quarantine = reason })
 }
 
