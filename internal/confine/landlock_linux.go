@@ -64,8 +64,9 @@ func (s *Spec) restrictFiles() Layer {
 			switch err := allow(int(set), path, group.access&attr.Handled_access_fs); {
 			case err == nil:
 				open++
-			case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.EBADFD):
-				// It is not there, not to be reached, or has no place in the file system (a pipe): nothing to open.
+			case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.EBADFD),
+				errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENAMETOOLONG):
+				// It is not there, not to be reached (a program can see to that with links), or has no place in the file system (a pipe): nothing to open.
 			default:
 				return missing(LayerFiles, fmt.Sprintf("landlock rule for %s: %v", path, err))
 			}

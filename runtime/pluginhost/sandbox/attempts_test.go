@@ -157,6 +157,45 @@ func TestAConfinedProgramIsRefused(t *testing.T) {
 	}
 }
 
+// What a program plants in its folders is not followed when it is started again.
+func TestALinkOpensNothing(t *testing.T) {
+	for name, tt := range map[string]struct {
+		link    string // in the folder that the block names
+		options func(h *house, link string) sandbox.Options
+	}{
+		"for a file that the block names": {"new.db", func(h *house, link string) sandbox.Options {
+			return sandbox.Options{Config: fmt.Appendf(nil, `{"database":%q}`, link)}
+		}},
+		"in a folder that the block names": {"cache", func(h *house, link string) sandbox.Options {
+			return sandbox.Options{Config: fmt.Appendf(nil, `{"root":%q,"cache":%q}`, h.docs, link)}
+		}},
+		"in a folder that may be written to": {"cache", func(h *house, link string) sandbox.Options {
+			return sandbox.Options{Write: []string{h.docs, link}}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t)
+			_, layers := h.try(t, sandbox.Default, sandbox.Options{})
+			have(t, layers, confine.LayerFiles)
+			link, loop := filepath.Join(h.docs, tt.link), filepath.Join(h.docs, "loop")
+			for path, target := range map[string]string{link: h.daemon, loop: loop} {
+				if err := os.Symlink(target, path); err != nil {
+					t.Fatal(err)
+				}
+			}
+			o := tt.options(h, link)
+			o.Read = append(o.Read, loop, "/"+strings.Repeat("x", 300)) // what cannot be opened must not cost the whole layer
+			got, _ := h.try(t, sandbox.Default, o, "read="+h.secret, "write="+h.secret, "list="+h.daemon)
+			for attempt, result := range got {
+				if !strings.HasPrefix(result, "refused: ") {
+					t.Errorf("%s: %s", attempt, result)
+				}
+			}
+		})
+	}
+}
+
 func TestAConfinedProgramKeepsWhatItNeeds(t *testing.T) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -168,9 +168,11 @@ func (p *plan) unlessPrivate(folder, file string) []string {
 	return nil
 }
 
+// private reports whether a path, as it is written or where its links lead, is, holds, or lies in what is the daemon's own.
 func (p *plan) private(path string) bool {
-	return slices.ContainsFunc(p.options.Private, func(own string) bool {
-		return own != "" && (within(path, own) || within(own, path))
+	target := resolved(path)
+	return slices.ContainsFunc(p.own, func(own string) bool {
+		return within(path, own) || within(own, path) || within(target, own) || within(own, target)
 	})
 }
 
@@ -236,7 +238,7 @@ func (p *plan) open(name string) {
 	path := p.absolute([]string{name})[0]
 	info, err := os.Stat(path)
 	switch {
-	case ofTheSystem(path):
+	case ofTheSystem(path), p.ownLink(path):
 	case err != nil:
 		p.openNew(path)
 	case info.IsDir():
@@ -255,10 +257,13 @@ func (p *plan) open(name string) {
 
 // openNew opens the folder of a file that the program is to make, unless others' files are in it.
 func (p *plan) openNew(path string) {
-	dir := filepath.Dir(path)
-	if isDir(dir) && strings.Count(dir, "/") > 1 && !p.broad(dir) && !p.private(dir) && !ofTheSystem(dir) {
+	if dir := filepath.Dir(path); p.opensForNew(dir) {
 		p.writable(dir)
 	}
+}
+
+func (p *plan) opensForNew(dir string) bool {
+	return isDir(dir) && strings.Count(dir, "/") > 1 && !p.broad(dir) && !p.private(dir) && !ofTheSystem(dir)
 }
 
 // pathLike tells paths from words that happen to be the name of something in the working folder.

@@ -43,11 +43,36 @@ func TestWhatABlockNamesIsOpened(t *testing.T) {
 			files: []string{"x/a", "data/", "db.sqlite", "other/"}, program: "~/x/a", args: []string{"~/data", "--db=~/db.sqlite"}, env: []string{"OTHER=~/other"},
 			write: []string{"~/data", "~/db.sqlite", "~/other", "-~"},
 		},
-		"a file that is not there yet":       {files: []string{"x/a", "memory/"}, program: "~/x/a", env: []string{"MEMORY=~/memory/new.json"}, write: []string{"~/memory"}},
-		"a word that is a folder's name":     {files: []string{"x/a", "serve/"}, program: "~/x/a", args: []string{"serve"}, dir: "~", write: []string{"-~/serve"}},
-		"the system's folders":               {files: []string{"x/a"}, program: "~/x/a", args: []string{"/etc", "/usr/share"}, env: []string{"J=/usr/lib"}, write: []string{"-/etc", "-/usr/share", "-/usr/lib"}},
-		"a runner's caches":                  {files: []string{"x/npx", ".npm/"}, program: "~/x/npx", args: []string{"-y", "@x/server"}, write: []string{"~/.npm", "~/.cache", "-~"}},
-		"another program's caches":           {files: []string{"x/a", ".npm/"}, program: "~/x/a", write: []string{"-~/.npm"}},
+		"a file that is not there yet":   {files: []string{"x/a", "memory/"}, program: "~/x/a", env: []string{"MEMORY=~/memory/new.json"}, write: []string{"~/memory"}},
+		"a word that is a folder's name": {files: []string{"x/a", "serve/"}, program: "~/x/a", args: []string{"serve"}, dir: "~", write: []string{"-~/serve"}},
+		"the system's folders":           {files: []string{"x/a"}, program: "~/x/a", args: []string{"/etc", "/usr/share"}, env: []string{"J=/usr/lib"}, write: []string{"-/etc", "-/usr/share", "-/usr/lib"}},
+		"a runner's caches":              {files: []string{"x/npx", ".npm/"}, program: "~/x/npx", args: []string{"-y", "@x/server"}, write: []string{"~/.npm", "~/.cache", "-~"}},
+		"another program's caches":       {files: []string{"x/a", ".npm/"}, program: "~/x/a", write: []string{"-~/.npm"}},
+		"a link that the program can have put there": {
+			files: []string{"x/a", "data/", ".ssh/id"}, links: map[string]string{"data/cache": "../.ssh", "data/lib.js": "../.ssh/id"},
+			program: "~/x/a", args: []string{"~/data", "~/data/cache", "~/data/lib.js"},
+			write: []string{"~/data", "-~/data/cache", "-~/.ssh"}, read: []string{"-~/data/lib.js", "-~/data/cache"},
+		},
+		"a path beyond a link that the program can have put there": {
+			files: []string{"x/a", "data/", ".ssh/keys/id"}, links: map[string]string{"data/cache": "../.ssh"},
+			program: "~/x/a", args: []string{"~/data", "~/data/cache/keys"}, write: []string{"~/data", "-~/data/cache/keys"},
+		},
+		"a link in the place of a file that was not there": {
+			files: []string{"x/a", "app/", ".ssh/id"}, links: map[string]string{"app/new.db": "../.ssh"},
+			program: "~/x/a", args: []string{"--db=~/app/new.db"}, write: []string{"-~/app/new.db", "-~/.ssh"},
+		},
+		"a link that stays in its folder": {
+			files: []string{"x/a", "app/v2/"}, links: map[string]string{"app/current": "v2"}, program: "~/x/a", args: []string{"~/app/current"},
+			write: []string{"~/app/current"},
+		},
+		"a link that leads to itself": {
+			files: []string{"x/a", "app/"}, links: map[string]string{"app/loop": "loop"}, program: "~/x/a", args: []string{"~/app", "~/app/loop"},
+			write: []string{"~/app", "-~/app/loop"},
+		},
+		"the operator's own link": {
+			files: []string{"x/a", "disk/docs/"}, links: map[string]string{"docs": "disk/docs"}, program: "~/x/a", args: []string{"~/docs"},
+			write: []string{"~/docs"},
+		},
 		"the folder that the block works in": {files: []string{"x/a", "w/"}, program: "~/x/a", dir: "~/w", write: []string{"~/w"}},
 	}
 	for name, tt := range tests {

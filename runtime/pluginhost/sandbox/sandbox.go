@@ -77,6 +77,11 @@ func Confine(cmd *procgroup.Command, o *Options) error {
 			return fmt.Errorf("sandbox: %w", err)
 		}
 	}
+	for _, own := range o.Private {
+		if own != "" {
+			p.own = append(p.own, own, resolved(own))
+		}
+	}
 	if o.StateDir != "" {
 		if err := p.ownTemporaryFolder(); err != nil {
 			return fmt.Errorf("sandbox: %w", err)
@@ -95,6 +100,7 @@ type plan struct {
 	args, env    []string
 	strict       bool
 	read, write  []string
+	own          []string // of the daemon, as it is written and where its links lead
 }
 
 func (p *plan) spec() *confine.Spec {
@@ -109,6 +115,7 @@ func (p *plan) spec() *confine.Spec {
 	}
 	p.readable(p.options.Read...)
 	p.writable(p.options.Write...)
+	p.closePlanted()
 	spec := &confine.Spec{
 		Limits: confine.Limits{Data: cmp.Or(p.options.Memory, DefaultMemory), Files: descriptors, Processes: processes},
 		Files:  true, Read: distinct(p.read), Write: distinct(p.write), Hide: p.hidden(),
