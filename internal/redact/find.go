@@ -34,13 +34,44 @@ func (f *finder) mask(s string) string {
 	}
 	// A mark may make a secret of what stands beside it, where the secret has asterisks itself. Each round makes the text
 	// shorter, so that this ends.
-	for {
-		found := f.find(s)
-		if len(found) == 0 {
-			return s
-		}
-		s = replace(s, found)
+	for f.hits(s) {
+		s = replace(s, f.find(s))
 	}
+	return s
+}
+
+// hits reports whether a secret stands in s, in whichever spelling. Most texts have none, and where the bytes of one come
+// from need not be known for that.
+func (f *finder) hits(s string) bool {
+	if f.inside(s) {
+		return true
+	}
+	plain, changed := undo(s, '\\', backslash)
+	for depth := 1; changed && depth <= maxDepth; depth++ {
+		if f.inside(plain) {
+			return true
+		}
+		plain, changed = undo(plain, '\\', backslash)
+	}
+	plain, changed = undo(s, '%', percent)
+	return changed && f.inside(plain)
+}
+
+func (f *finder) inside(s string) bool {
+	for i := 0; i+MinLength <= len(s); i++ {
+		if f.pairs.has(s[i], s[i+1]) && f.longest(s[i:]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// longest is how much of the head of s is a secret, or more than one.
+func (f *finder) longest(s string) (n int) {
+	for _, secret := range f.byHead[s[:MinLength]] {
+		n = max(n, match(s, secret))
+	}
+	return n
 }
 
 // find returns where secrets stand in s, in whichever spelling, in order and without overlaps.
@@ -67,10 +98,7 @@ func (f *finder) scan(v view, found []span) []span {
 		if !f.pairs.has(s[i], s[i+1]) {
 			continue
 		}
-		n := 0
-		for _, secret := range f.byHead[s[i:i+MinLength]] {
-			n = max(n, match(s[i:], secret))
-		}
+		n := f.longest(s[i:])
 		switch {
 		case n == 0:
 		case i < end:

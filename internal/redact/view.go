@@ -60,6 +60,26 @@ func (v view) decode(lead byte, one func(dst []byte, s string) ([]byte, int)) (v
 	return view{string(text), at, v.depth + 1}, changed
 }
 
+// undo is decode for those who need the text alone.
+func undo(s string, lead byte, one func(dst []byte, s string) ([]byte, int)) (text string, changed bool) {
+	i := strings.IndexByte(s, lead)
+	if i < 0 {
+		return s, false
+	}
+	out := make([]byte, 0, len(s))
+	for ; i >= 0; i = strings.IndexByte(s, lead) {
+		var n int
+		out, n = one(append(out, s[:i]...), s[i:])
+		if n == 0 {
+			out, n = append(out, lead), 1
+		} else {
+			changed = true
+		}
+		s = s[i+n:]
+	}
+	return string(append(out, s...)), changed
+}
+
 // backslash undoes one escape of JSON, Go, or a language like them, at the head of s. It returns its length, 0 if it is none.
 func backslash(dst []byte, s string) ([]byte, int) {
 	if len(s) < 2 {

@@ -2,6 +2,8 @@ package providerlog
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -169,6 +171,26 @@ func TestWhatTheHostSaysIsKeptBesideTheProvidersWords(t *testing.T) {
 	}
 	if strings.Contains(b.String(), "slow") || !strings.Contains(b.String(), "SIGKILL") {
 		t.Errorf("the daemon's log: %s", b.String())
+	}
+}
+
+func TestSecretsAreMaskedBeforeALineIsCut(t *testing.T) {
+	var b bytes.Buffer
+	log := New(slog.New(slog.NewTextHandler(&b, nil)), func(s string) string { return strings.ReplaceAll(s, "hunter22", "***") })
+	log.Printed(FromStderr, []byte(strings.Repeat("x", maxText-4)+"hunter22"))
+	log.Printed(FromStdout, []byte(`{"@message":"m hunter22","hunter22":{"k":"hunter22"}}`))
+	log.Event("info", "hunter22", []byte(`{"k":"hunter22"}`))
+	log.CallEvent("hunter22", "info", "hunter22", []byte(`"hunter22"`))
+	log.Logger().With("a", "hunter22").Warn("hunter22", "hunter22", errors.New("hunter22"))
+	lines := log.Tail(10)
+	if len(lines) != 5 {
+		t.Errorf("%d lines", len(lines))
+	}
+	if kept := fmt.Sprint(lines); strings.Contains(kept, "hunt") || !strings.HasSuffix(lines[0].Text, "x***") {
+		t.Error(kept)
+	}
+	if said, _, _ := strings.Cut(b.String(), "level=WARN"); strings.Contains(said, "hunt") { // the daemon's own lines are its logger's to mask
+		t.Error(said)
 	}
 }
 
