@@ -46,9 +46,14 @@ generate: ## make the generated files again
 bench: ## calls, side by side with what they are compared with
 	$(GO) test -run '^$$' -bench . -benchtime 2s ./runtime/daemon ./internal/bench/...
 
+# Tests with bars in time, which hold where the machine is left alone: bounds of stopping, and what a SIGKILL takes.
+TIMED := StopIsBounded|MendedWithinASecond|ACancelReaches|AStoppedProcess|TheGroupGoes|TheShimCatches|Outlives|AKilledProvider
 .PHONY: bars
 bars: ## every measured bar beside what it is compared with; fails if one is missed (minutes, on a machine left alone)
-	$(GO) run ./internal/bench/checkbars
+	@status=0; \
+	$(GO) run ./internal/bench/checkbars || status=1; \
+	HERMESD_QUIET=1 $(GO) test -count=1 -p 1 -run '$(TIMED)' ./runtime/pluginhost ./internal/procgroup ./internal/integration || status=1; \
+	exit $$status
 
 .PHONY: bench-search
 bench-search: ## search quality and speed (set HERMESD_EVAL_DATA to the folder of the evaluation data)

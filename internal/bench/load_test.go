@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -113,6 +114,13 @@ func launch(b *testing.B, prefix, program string, args ...string) *process {
 	if err := p.Start(); err != nil {
 		b.Fatal(err)
 	}
+	b.Cleanup(func() { // nothing is left of a benchmark that fails
+		if p.ProcessState == nil {
+			if err := errors.Join(p.Process.Kill(), p.Wait()); err != nil {
+				b.Log(err)
+			}
+		}
+	})
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if p.took == 0 {

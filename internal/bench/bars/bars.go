@@ -19,6 +19,7 @@ type Bar struct {
 	AtLeast bool    // else at most
 	Base    float64 // in the reading's unit
 	Terms   []Term  // what it is compared with, side by side
+	Beside  *Source // is printed with it and decides nothing
 	Exact   bool    // no allowance for noise: the reading hardly depends on how busy the machine is
 	Data    bool    // needs the evaluation data
 }

@@ -79,11 +79,7 @@ func (b *Bar) Judge(rounds []Readings) Verdict {
 		measured, limits, beyond = append(measured, r[b.Reading]), append(limits, limit), append(beyond, share)
 	}
 	for _, t := range b.Terms {
-		var list []float64
-		for _, r := range rounds {
-			list = append(list, r[t.Of])
-		}
-		v.Others = append(v.Others, median(list))
+		v.Others = append(v.Others, Median(rounds, t.Of))
 	}
 	v.Measured, v.Limit, v.Beyond = median(measured), median(limits), median(beyond)
 	allowed := Noise
@@ -132,6 +128,20 @@ func (v *Verdict) String() string {
 	default:
 		return "met"
 	}
+}
+
+// Median is that of one reading; 0 if no round has it.
+func Median(rounds []Readings, source Source) float64 {
+	var list []float64
+	for _, r := range rounds {
+		if x, ok := r[source]; ok {
+			list = append(list, x)
+		}
+	}
+	if len(list) == 0 {
+		return 0
+	}
+	return median(list)
 }
 
 func median(list []float64) float64 {

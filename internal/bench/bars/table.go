@@ -88,10 +88,12 @@ func processes() []Bar {
 }
 
 func providers() []Bar {
+	first := atMost(5, "lazy first call, AutoMTLS, isolation default; bare go-plugin beside", "FirstCall/hermesd,_isolation_default", "p50-ms", 80)
+	first.Beside = &Source{"FirstCall/bare_go-plugin,_AutoMTLS", "p50-ms"}
 	return []Bar{
 		atMost(5, "ready with 20 plugins, warm cache", "Ready", "p50-ms", 150),
-		atMost(5, "lazy first call, AutoMTLS, isolation default", "FirstCall/hermesd,_isolation_default", "p50-ms", 80),
-		atMost(5, "lazy first call, AutoMTLS, isolation strict", "FirstCall/hermesd,_isolation_strict", "p50-ms", 80),
+		first,
+		atMost(5, "the same, isolation strict", "FirstCall/hermesd,_isolation_strict", "p50-ms", 80),
 		atMost(5, "a killed plugin answers again", "Recovery/plugin", "p90-ms", 1000),
 		atMost(5, "a killed MCP server answers again", "Recovery/MCP_server", "p90-ms", 1000),
 	}

@@ -54,6 +54,9 @@ func main() {
 
 // check measures, prints the table, and returns how many bars are missed.
 func check(ctx context.Context, w io.Writer) (missed int, err error) {
+	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
+		fmt.Fprintf(os.Stderr, "load average %s; figures count on a machine that is left alone\n", strings.Fields(string(load))[0])
+	}
 	data := os.Getenv(searchtest.DataEnv) != ""
 	once := bars.Readings{}
 	if data {
@@ -106,7 +109,7 @@ func report(w io.Writer, rounds []bars.Readings, data bool) (missed int, err err
 		if b.AtLeast {
 			relation = "≥"
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s %s\t%s\t%s\t%s\t%s\n", b.Issue, b.What, number(v.Measured), b.Reading.Unit, relation, number(v.Limit), compared(&v), &v)
+		fmt.Fprintf(t, "%d\t%s\t%s %s\t%s\t%s\t%s\t%s\n", b.Issue, b.What, number(v.Measured), b.Reading.Unit, relation, number(v.Limit), compared(&v, rounds), &v)
 	}
 	_, err = fmt.Fprintf(t, "Medians of %d rounds; a reading up to %.0f%% beyond a limit that depends on time is noise.\n", len(rounds), bars.Noise*100)
 	return missed, errors.Join(err, t.Flush())
@@ -121,8 +124,11 @@ func number(x float64) string {
 	return strconv.FormatFloat(x, 'f', digits, 64)
 }
 
-// compared writes a limit that depends on other readings as a sum.
-func compared(v *bars.Verdict) string {
+// compared writes a limit that depends on other readings as a sum, or what is only printed beside.
+func compared(v *bars.Verdict, rounds []bars.Readings) string {
+	if v.Beside != nil {
+		return "(" + number(bars.Median(rounds, *v.Beside)) + ")"
+	}
 	var parts []string
 	for i, other := range v.Others {
 		part := number(other)
