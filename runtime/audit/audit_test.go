@@ -327,7 +327,7 @@ func TestAnEntryComesBackFromItsJSON(t *testing.T) {
 // A page is one message of gRPC, which has its bound.
 func TestPagesAreBoundedInBytes(t *testing.T) {
 	b := open(t, t.TempDir(), audit.Options{Arguments: true})
-	const n = 400
+	const n = 300
 	args := json.RawMessage(`{"text":"` + strings.Repeat(`\"`, 30<<10) + `"}`) // 60 KiB, of which every byte has to be escaped again
 	for i := range n {
 		b.Note(&tool.Record{Kind: tool.RecordFinished, CallID: fmt.Sprint(i), Agent: "desk", Tool: "wipe", Arguments: args})
