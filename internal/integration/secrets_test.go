@@ -43,7 +43,7 @@ func TestAPluginCannotShowItsSecretsWhereTheyDoNotBelong(t *testing.T) {
 				return fmt.Sprintf("plugin %q {\n  path = %q\n  args = %s\n  start = \"eager\"\n  env = { LEAKY_VALUE = secret(\"env:LEAKY_VALUE\"), LEAKY_CERT = secret(\"file:%s\") }\n}\n", name, binary, args, cert)
 			}
 			d := start(t, fmt.Sprintf("log {\n  level  = \"debug\"\n  format = %q\n}\naudit {\n  arguments = true\n}\n", format)+
-				block("leaky", "[]")+block("dying", `["die"]`)+
+				agentBlock("desk", attended)+block("leaky", "[]")+block("dying", `["die"]`)+
 				"rule \"a human decides\" {\n  when   = tool.name == \"leak_unless_asked\"\n  action = \"ask\"\n  reason = \"it shows ${secret(\"env:LEAKY_VALUE\")}\"\n}\napprovals {\n  wait = \"20s\"\n}\n")
 			o := &overseen{running: d}
 
@@ -89,8 +89,13 @@ func TestAPluginCannotShowItsSecretsWhereTheyDoNotBelong(t *testing.T) {
 			o.listen()
 			answer := make(chan string, 1)
 			go func() {
-				out, errs, _ := d.hermesd("tool", "call", "leak_unless_asked", string(secret))
-				answer <- out + errs
+				for { // until the watch has begun
+					out, errs, _ := d.hermesd("tool", "call", "leak_unless_asked", string(secret), "--agent", "desk")
+					if !strings.Contains(out+errs, "nobody") {
+						answer <- out + errs
+						return
+					}
+				}
 			}()
 			p := o.question("***")
 			raw, err := json.Marshal(p)
