@@ -115,6 +115,9 @@ func readLines(ctx context.Context, r *bufio.Reader, start, count, limit int) (p
 		long bool   // it does not fit
 	)
 	for {
+		if err := ctx.Err(); err != nil { // also within a line, which may have no end
+			return p, err
+		}
 		chunk, err := r.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
 			err = nil
@@ -149,9 +152,6 @@ func readLines(ctx context.Context, r *bufio.Reader, start, count, limit int) (p
 			p.seen++
 		} else if err != nil || chunk[len(chunk)-1] == '\n' {
 			p.seen++
-			if cerr := ctx.Err(); cerr != nil {
-				return p, cerr
-			}
 		}
 		if err != nil {
 			break

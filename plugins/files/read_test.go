@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/base64"
@@ -102,6 +103,19 @@ func TestReadStopsWhenItsCallEnds(t *testing.T) {
 	cancel()
 	if _, err := f.read(ctx, readInput{Path: "f", StartLine: 900}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error = %v", err)
+	}
+}
+
+// A line may have no end: of a file with holes, for example, or one that is written while it is read.
+func TestReadStopsWithinALine(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	line := strings.NewReader(strings.Repeat("x", 4<<20))
+	if _, err := readLines(ctx, bufio.NewReader(line), 2, 0, 1024); !errors.Is(err, context.Canceled) {
+		t.Errorf("error = %v", err)
+	}
+	if line.Len() == 0 {
+		t.Error("it read to the end")
 	}
 }
 

@@ -341,6 +341,19 @@ func TestABinaryIsHashedAgainOnlyWhenItChanged(t *testing.T) {
 	}
 }
 
+func TestABinaryWithoutAnEndIsNotHashed(t *testing.T) {
+	p := &program{path: filepath.Join(t.TempDir(), "plugin")}
+	if err := os.WriteFile(p.path, []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(p.path, 10<<30); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := p.open(); err == nil || !strings.Contains(err.Error(), "it is no plugin") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func FuzzKnowledge(f *testing.F) {
 	f.Add([]byte(`{"describe":"CgFu","tools":""}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {

@@ -16,6 +16,9 @@ import (
 	"github.com/hermesd/hermesd/runtime/provider/supervisor"
 )
 
+// maxProgram bounds a plugin's binary, in bytes: hashing it must end, whatever has been put in its place.
+const maxProgram = 1 << 30
+
 // program is the file that a plugin is started from. What is executed is what was hashed: the open descriptor, which a
 // replaced or rewritten path cannot change in between.
 type program struct {
@@ -84,6 +87,9 @@ func (p *program) digestOf(f *os.File) (string, error) {
 	if !info.Mode().IsRegular() {
 		return "", &fs.PathError{Op: "start", Path: f.Name(), Err: fs.ErrInvalid}
 	}
+	if info.Size() > maxProgram {
+		return "", fmt.Errorf("%s has %d bytes, more than %d: it is no plugin, correct the path", f.Name(), info.Size(), maxProgram)
+	}
 	id := identify(info)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,7 +97,7 @@ func (p *program) digestOf(f *os.File) (string, error) {
 		return p.digest, nil
 	}
 	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
+	if _, err := io.Copy(h, io.LimitReader(f, info.Size())); err != nil {
 		return "", err
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {

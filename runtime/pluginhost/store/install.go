@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/hermesd/hermesd/internal/atomicfile"
+	"github.com/hermesd/hermesd/internal/procgroup"
 )
 
 // maxBinary bounds one plugin's binary, in bytes.
@@ -29,18 +30,11 @@ type InstallOptions struct {
 
 // Install puts a plugin's binary, or the one for this machine of a bundle, into the store and makes it the current release.
 func (s *Installed) Install(source string, o InstallOptions) (*Plugin, error) {
-	f, err := os.Open(source)
+	f, err := procgroup.OpenProgram(source)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w (wanted is a plugin's binary, or a bundle)", err)
 	}
 	defer f.Close() //nolint:errcheck // only read
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file: give a plugin's binary, or a bundle", source)
-	}
 	bundled, err := isBundle(f)
 	if err != nil {
 		return nil, err

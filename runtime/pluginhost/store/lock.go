@@ -21,6 +21,7 @@ import (
 type Lock struct {
 	dir    string
 	logger *slog.Logger
+	most   room // of one provider
 
 	mu      sync.Mutex
 	file    *lockFile
@@ -35,7 +36,7 @@ func OpenLock(dir string, logger *slog.Logger) *Lock {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	l := &Lock{dir: dir, logger: logger, keepers: map[string]*Keeper{}, dirty: map[string]bool{}, wake: make(chan struct{}, 1)}
+	l := &Lock{dir: dir, logger: logger, most: room{maxKnownTools, maxKnownBytes}, keepers: map[string]*Keeper{}, dirty: map[string]bool{}, wake: make(chan struct{}, 1)}
 	l.file = l.read()
 	if l.file.damage != "" {
 		logger.Error("the lock file is damaged; providers stay quarantined until it is restored or removed", "file", l.path(), "fault", l.file.damage)
@@ -123,7 +124,7 @@ func (k *Keeper) damaged(why string) error {
 // Tools decides about the definitions that a provider lists and returns why each that must not be used is refused, by its
 // full name. A tool that was never seen is trusted; one that is missing from the list stays trusted.
 func (k *Keeper) Tools(tools []tool.Definition) map[tool.Name]string {
-	found := make(map[string]*seen, len(tools))
+	found, full := make(map[string]*seen, len(tools)), make(map[string]tool.Name, len(tools))
 	refused := map[tool.Name]string{}
 	for i := range tools {
 		def, digest, err := Of(&tools[i])
@@ -131,8 +132,9 @@ func (k *Keeper) Tools(tools []tool.Definition) map[tool.Name]string {
 			refused[tools[i].Name] = "its definition cannot be read: " + err.Error()
 			continue
 		}
-		found[def.Name] = &seen{Definition: def, Digest: digest}
+		found[def.Name], full[def.Name] = &seen{Definition: def, Digest: digest}, tools[i].Name
 	}
+	k.examine(found, full)
 	l := k.lock
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,9 +142,10 @@ func (k *Keeper) Tools(tools []tool.Definition) map[tool.Name]string {
 	for i := range tools {
 		k.full[tools[i].OwnName] = tools[i].Name
 	}
+	room := k.room()
 	for i := range tools {
 		if s := found[tools[i].OwnName]; s != nil {
-			if reason := k.judge(s, tools[i].Name); reason != "" {
+			if reason := k.judge(s, tools[i].Name, room); reason != "" {
 				refused[tools[i].Name] = reason
 			}
 		}
@@ -151,7 +154,7 @@ func (k *Keeper) Tools(tools []tool.Definition) map[tool.Name]string {
 }
 
 // judge decides about one definition.
-func (k *Keeper) judge(s *seen, full tool.Name) (refused string) {
+func (k *Keeper) judge(s *seen, full tool.Name, room *room) (refused string) {
 	l := k.lock
 	own := s.Definition.Name
 	e, damage := l.file.of(k.options.Name)
@@ -164,30 +167,32 @@ func (k *Keeper) judge(s *seen, full tool.Name) (refused string) {
 	}
 	switch {
 	case damage != "" && !k.options.Shipped:
-		k.await(s, full)
+		k.await(s, full, room)
 		return k.damaged(damage).Error()
 	case accepted == s.Digest:
 		if k.record.Pending[own] != nil {
 			delete(k.record.Pending, own)
 			k.mark()
 		}
-		if old := k.record.Accepted[own]; old == nil || old.Digest != s.Digest { // the record was lost
+		if old := k.record.Accepted[own]; (old == nil || old.Digest != s.Digest) && room.forBytes(s) { // the record was lost
 			k.accept(s, full)
 		}
 		return ""
+	case accepted == "" && !k.options.Shipped && !room.forTool(s):
+		return fmt.Sprintf("the provider has listed more different tools by now than can be remembered (%d, or %d bytes): if that is as it should be, remove its entry from %s, and what it lists then is trusted anew",
+			l.most.tools, l.most.bytes, l.path())
 	case accepted == "" || k.options.Shipped:
 		k.entry().Tools[own] = s.Digest
 		delete(k.record.Pending, own)
 		k.accept(s, full)
 		return ""
 	}
-	k.await(s, full)
+	k.await(s, full, room)
 	return fmt.Sprintf("its definition changed since it was accepted on %s: look at it with hermesd plugin lock --diff %[2]s, accept it with hermesd plugin lock %[2]s",
 		e.Accepted.Format(time.DateOnly), k.options.Name)
 }
 
 func (k *Keeper) accept(s *seen, full tool.Name) {
-	k.scan(s, full)
 	for _, f := range s.Findings {
 		k.lock.logger.Warn("a tool's definition may mislead models", "provider", k.options.Name, "tool", full, "kind", f.Kind, "field", f.Field, "detail", f.Detail)
 	}
@@ -195,26 +200,45 @@ func (k *Keeper) accept(s *seen, full tool.Name) {
 	k.mark()
 }
 
-func (k *Keeper) await(s *seen, full tool.Name) {
-	if old := k.record.Pending[s.Definition.Name]; old != nil && old.Digest == s.Digest {
+// await keeps a definition for the operator to look at. One for which there is no room is refused all the same.
+func (k *Keeper) await(s *seen, full tool.Name, room *room) {
+	own := s.Definition.Name
+	old := k.record.Pending[own]
+	if old != nil && old.Digest == s.Digest || old == nil && len(k.record.Pending) >= k.lock.most.tools || !room.forBytes(s) {
 		return
 	}
-	k.scan(s, full)
-	k.record.Pending[s.Definition.Name] = s
+	k.record.Pending[own] = s
 	k.lock.logger.Warn("a tool is quarantined: its definition changed", "provider", k.options.Name, "tool", full)
 	k.mark()
 }
 
-func (k *Keeper) scan(s *seen, full tool.Name) {
-	found, err := Scan(s.Definition)
-	if err != nil {
-		found = []Finding{{FindHidden, "", "the definition cannot be looked through: " + err.Error()}}
+// examine looks through the definitions that were not seen before. It takes a time that the provider decides, so nobody else
+// waits for it.
+func (k *Keeper) examine(found map[string]*seen, full map[string]tool.Name) {
+	l, fresh := k.lock, []*seen{}
+	l.mu.Lock()
+	for own, s := range found {
+		if old := k.record.find(own, s.Digest); old != nil {
+			s.Findings = old.Findings
+		} else {
+			fresh = append(fresh, s)
+		}
 	}
 	others := map[string][]string{}
-	for label, other := range k.lock.keepers {
-		others[label] = slices.Collect(maps.Values(other.full))
+	for label, other := range l.keepers {
+		if label != k.options.Name && len(fresh) > 0 {
+			others[label] = slices.Collect(maps.Values(other.full))
+		}
 	}
-	s.Findings = append(found, Imitates(k.options.Name, s.Definition.Name, full, others)...)
+	l.mu.Unlock()
+	for _, s := range fresh {
+		list, err := Scan(s.Definition)
+		if err != nil {
+			list = []Finding{{FindHidden, "", "the definition cannot be looked through: " + err.Error()}}
+		}
+		own := s.Definition.Name
+		s.Findings = append(list, Imitates(k.options.Name, own, full[own], others)...)
+	}
 }
 
 func (k *Keeper) pend(field *string, digest string) {

@@ -110,6 +110,50 @@ func read(t *testing.T, dir, name string) string {
 	return string(content)
 }
 
+// A provider that lists other tools every time must not grow the lock file until nobody can read it.
+func TestWhatIsRememberedOfAProviderIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	l, k := keeper(dir)
+	l.Bound(200, 1<<20)
+	first := []tool.Definition{def("first", "x")}
+	wantTools(t, k, first)
+	many := func(round, n int) (list []tool.Definition) {
+		for i := range n {
+			list = append(list, def(fmt.Sprintf("t%d_%d", round, i), "x"))
+		}
+		return list
+	}
+	for round := range 2 {
+		k.Tools(many(round, 100))
+	}
+	refused := k.Tools(append(many(2, 3), first...))
+	if len(refused) != 3 || !strings.Contains(refused["p__t2_0"], "more different tools") {
+		t.Errorf("refused: %v", refused)
+	}
+	wantTools(t, k, []tool.Definition{def("first", "changed")}, "p__first") // nothing is forgotten for it
+	l.Flush()
+	if _, k = keeper(dir); len(k.Inspect().Waiting) != 1 || k.Inspect().Damaged != "" {
+		t.Errorf("after a restart: %+v", k.Inspect())
+	}
+
+	// Few tools of many bytes, the changed ones counted.
+	l, k = keeper(t.TempDir())
+	l.Bound(200, 1<<20)
+	text, kept := strings.Repeat("x", 200<<10), 0
+	for n := range 8 {
+		kept += 1 - len(k.Tools([]tool.Definition{def(fmt.Sprint("big", n), text)}))
+	}
+	if kept != 5 {
+		t.Errorf("%d definitions of 200 KiB are remembered in 1 MiB", kept)
+	}
+	for n := range kept {
+		wantTools(t, k, []tool.Definition{def(fmt.Sprint("big", n), "changed"+text)}, fmt.Sprint("p__big", n))
+	}
+	if waiting := k.Inspect().Waiting; len(waiting) != 0 {
+		t.Errorf("%d changed definitions are kept beyond the bound", len(waiting))
+	}
+}
+
 func TestNothingButAChangeIsAChange(t *testing.T) {
 	base := []tool.Definition{def("a", "first"), def("b", "second")}
 	reordered := def("a", "first")

@@ -60,6 +60,16 @@ func readRecord(dir, provider string) (*record, error) {
 	return r, nil
 }
 
+// find returns the definition with a digest, whether it was accepted or waits; nil if it is not known.
+func (r *record) find(own, digest string) *seen {
+	for _, s := range []*seen{r.Accepted[own], r.Pending[own]} {
+		if s != nil && s.Digest == digest {
+			return s
+		}
+	}
+	return nil
+}
+
 // genuine reports whether the definition is the one that the digest stands for.
 func (s *seen) genuine() bool {
 	digest, err := s.Definition.digest()
