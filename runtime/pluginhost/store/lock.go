@@ -16,12 +16,17 @@ import (
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
+// linger is how long what is newly trusted waits for company: many servers that list their tools at once are written once.
+const linger = 200 * time.Millisecond
+
 // Lock is a daemon's view of the lock file: trust on first use, refusal of what changed since, and the news when the
 // operator accepted it. What is newly trusted is written by [Lock.Run], so that nobody waits for a disk.
 type Lock struct {
 	dir    string
 	logger *slog.Logger
 	most   room // of one provider
+
+	disk reader
 
 	mu      sync.Mutex
 	file    *lockFile
@@ -47,7 +52,7 @@ func OpenLock(dir string, logger *slog.Logger) *Lock {
 func (l *Lock) path() string { return filepath.Join(l.dir, LockName) }
 
 func (l *Lock) read() *lockFile {
-	f, err := readLock(l.dir)
+	f, err := l.disk.read(l.dir)
 	if err != nil {
 		return &lockFile{damage: err.Error()}
 	}
@@ -66,7 +71,7 @@ type KeeperOptions struct {
 
 // For returns the keeper of one provider.
 func (l *Lock) For(o KeeperOptions) *Keeper {
-	k := &Keeper{lock: l, options: o, full: map[string]string{}}
+	k := &Keeper{lock: l, options: o}
 	var err error
 	if k.record, err = readRecord(l.dir, o.Name); err != nil {
 		l.logger.Warn("the accepted definitions of a provider cannot be read; changes cannot be shown field by field", "provider", o.Name, "error", err)
@@ -81,8 +86,8 @@ func (l *Lock) For(o KeeperOptions) *Keeper {
 type Keeper struct {
 	lock    *Lock
 	options KeeperOptions
-	record  *record           // guarded by lock.mu
-	full    map[string]string // own name to full name of the tools that were last listed; guarded by lock.mu
+	record  *record // guarded by lock.mu
+	looks   looks   // of the tools that were last listed; guarded by lock.mu
 }
 
 // Binary decides whether a program may start. The first one is trusted.
@@ -135,13 +140,11 @@ func (k *Keeper) Tools(tools []tool.Definition) map[tool.Name]string {
 		found[def.Name], full[def.Name] = &seen{Definition: def, Digest: digest}, tools[i].Name
 	}
 	k.examine(found, full)
+	listed := looksOf(slices.Collect(maps.Values(full))...)
 	l := k.lock
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	clear(k.full)
-	for i := range tools {
-		k.full[tools[i].OwnName] = tools[i].Name
-	}
+	k.looks = listed
 	room := k.room()
 	for i := range tools {
 		if s := found[tools[i].OwnName]; s != nil {
@@ -224,10 +227,10 @@ func (k *Keeper) examine(found map[string]*seen, full map[string]tool.Name) {
 			fresh = append(fresh, s)
 		}
 	}
-	others := map[string][]string{}
+	others := make(map[string]looks, len(l.keepers))
 	for label, other := range l.keepers {
-		if label != k.options.Name && len(fresh) > 0 {
-			others[label] = slices.Collect(maps.Values(other.full))
+		if label != k.options.Name {
+			others[label] = other.looks
 		}
 	}
 	l.mu.Unlock()
@@ -237,7 +240,7 @@ func (k *Keeper) examine(found map[string]*seen, full map[string]tool.Name) {
 			list = []Finding{{FindHidden, "", "the definition cannot be looked through: " + err.Error()}}
 		}
 		own := s.Definition.Name
-		s.Findings = append(list, Imitates(k.options.Name, own, full[own], others)...)
+		s.Findings = append(list, imitates(own, full[own], others)...)
 	}
 }
 
@@ -279,12 +282,18 @@ func (l *Lock) Run(ctx context.Context) error {
 	}
 	defer watcher.Close() //nolint:errcheck // it is not used any more
 	l.reload()
+	var due <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			l.Flush()
 			return nil
 		case <-l.wake:
+			if due == nil {
+				due = time.After(linger)
+			}
+		case <-due:
+			due = nil
 			l.Flush()
 		case event := <-watcher.Events:
 			if filepath.Base(event.Name) == LockName {
@@ -364,7 +373,7 @@ func (l *Lock) Flush() {
 		return
 	}
 	faults = append(faults, exclusively(l.dir, func() error {
-		disk, err := readLock(l.dir)
+		disk, err := l.disk.read(l.dir)
 		if err != nil {
 			return err
 		}

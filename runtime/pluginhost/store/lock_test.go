@@ -358,3 +358,30 @@ func TestARecordThatIsGoneCostsTheDifferenceOnly(t *testing.T) {
 		t.Errorf("waiting %+v, %v", changes, err)
 	}
 }
+
+// The file is parsed again only when it has changed; a file that was emptied is not one that was never there.
+func TestALockFileThatIsEmptiedIsDamaged(t *testing.T) {
+	dir := t.TempDir()
+	l, k := keeper(dir)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- l.Run(ctx) }()
+	if refused := k.Tools([]tool.Definition{def("a", "first")}); len(refused) > 0 {
+		t.Fatal(refused)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, store.LockName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.Flush()
+	again := store.OpenLock(dir, nil).For(store.KeeperOptions{Name: "p", Kind: "plugin"})
+	if refused := again.Tools([]tool.Definition{def("a", "first")}); len(refused) != 1 {
+		t.Errorf("refused: %v", refused)
+	}
+	if raw := read(t, dir, store.LockName); raw != "" {
+		t.Errorf("what a human must look at was written over:\n%s", raw)
+	}
+}

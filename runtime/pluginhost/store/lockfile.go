@@ -2,11 +2,13 @@ package store
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -60,6 +62,14 @@ func (f *lockFile) of(name string) (*entry, string) {
 		return nil, f.damage
 	}
 	return f.providers[name], f.damaged[name]
+}
+
+func (f *lockFile) clone() *lockFile {
+	c := &lockFile{providers: make(map[string]*entry, len(f.providers)), damaged: maps.Clone(f.damaged), damage: f.damage}
+	for name, e := range f.providers {
+		c.providers[name] = e.clone()
+	}
+	return c
 }
 
 func parseLock(content []byte) *lockFile {
@@ -211,6 +221,28 @@ func (f *lockFile) write(dir string) error {
 		}
 	}
 	return atomicfile.Write(path, f.render())
+}
+
+// reader reads a lock file and parses it only when it has changed: with thousands of tools that takes longer, and more
+// memory, than all else that the file is for.
+type reader struct {
+	mu   sync.Mutex
+	sum  [sha256.Size]byte
+	file *lockFile // what the content with this sum says; nil before the first read. It is never changed
+}
+
+func (r *reader) read(dir string) (*lockFile, error) {
+	content, err := readBounded(filepath.Join(dir, LockName), maxLockBytes)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(content)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.file == nil || r.sum != sum || len(content) == 0 { // no file is not the same as an empty one, which is damaged
+		r.sum, r.file = sum, parseLock(content)
+	}
+	return r.file.clone(), nil
 }
 
 func readLock(dir string) (*lockFile, error) {

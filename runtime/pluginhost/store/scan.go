@@ -9,6 +9,8 @@ import (
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/hermesd/hermesd/runtime/tool"
 )
 
 // Finding is something in a definition that may be meant to lead a model astray. It is for a human to judge: it never
@@ -198,37 +200,59 @@ func excerpt(s string, from, to int) string {
 	return fmt.Sprintf("%q", part)
 }
 
-// Imitates reports whether the name of a provider's tool could be taken for another provider's: it begins with the other's
-// name, or looks like one of its tools' full names. others maps the other providers' labels to their tools' full names.
-func Imitates(provider, own, full string, others map[string][]string) []Finding {
+// looks are full names of tools by how they look. One is made anew for each list and never changed.
+type looks map[string]tool.Name
+
+func looksOf(names ...tool.Name) looks {
+	l := make(looks, len(names))
+	for _, name := range names {
+		l[skeleton(name)] = name
+	}
+	return l
+}
+
+// imitates reports whether the name of a provider's tool could be taken for another provider's: it begins with the other's
+// name, or looks like one of its tools' full names. others has the other providers' tools by their labels.
+func imitates(own string, full tool.Name, others map[string]looks) []Finding {
 	var list []Finding
+	add := func(format string, args ...any) {
+		list = append(list, Finding{FindImitation, "name", fmt.Sprintf(format, args...)})
+	}
 	if strings.ContainsFunc(own, func(r rune) bool { return r > unicode.MaxASCII }) {
-		list = append(list, Finding{FindImitation, "name", "it has letters beyond ASCII, which may pass for others: " + fmt.Sprintf("%+q", own)})
+		add("it has letters beyond ASCII, which may pass for others: %+q", own)
 	}
-	look := skeleton(full)
-	for _, name := range []string{"tool_search", "tool_describe", "tool_call"} {
-		if skeleton(own) == skeleton(name) {
-			list = append(list, Finding{FindImitation, "name", fmt.Sprintf("it looks like hermesd's own %s", name)})
-		}
+	if name, ok := bridgeLooks[skeleton(own)]; ok {
+		add("it looks like hermesd's own %s", name)
 	}
+	lower, look := strings.ToLower(own), skeleton(full)
 	for label, tools := range others {
-		if label == provider {
-			continue
+		if beginsWith(lower, label) {
+			add("it begins with the name of the provider %q", label)
 		}
-		for _, prefix := range []string{"mcp__" + label + "__", label + "__", label + "_", label + "-"} {
-			if len(label) > 2 && strings.HasPrefix(strings.ToLower(own), prefix) {
-				list = append(list, Finding{FindImitation, "name", fmt.Sprintf("it begins with the name of the provider %q", label)})
-				break
-			}
-		}
-		for _, other := range tools {
-			if other != full && skeleton(other) == look {
-				list = append(list, Finding{FindImitation, "name", fmt.Sprintf("it looks like %s of the provider %q", other, label)})
-			}
+		if other, ok := tools[look]; ok && other != full {
+			add("it looks like %s of the provider %q", other, label)
 		}
 	}
 	slices.SortFunc(list, func(a, b Finding) int { return strings.Compare(a.Detail, b.Detail) })
 	return list
+}
+
+var bridgeLooks = looksOf("tool_search", "tool_describe", "tool_call")
+
+// beginsWith reports whether a name is a label with a separator behind it, or with the prefix of an MCP server's tools.
+func beginsWith(name, label string) bool {
+	if len(label) <= 2 {
+		return false
+	}
+	rest, ok := strings.CutPrefix(name, label)
+	if ok && (strings.HasPrefix(rest, "_") || strings.HasPrefix(rest, "-")) {
+		return true
+	}
+	rest, ok = strings.CutPrefix(name, "mcp__")
+	if ok {
+		rest, ok = strings.CutPrefix(rest, label)
+	}
+	return ok && strings.HasPrefix(rest, "__")
 }
 
 // skeleton folds what looks alike: case, separators, and digits that pass for letters.

@@ -64,16 +64,17 @@ func TestScanFindsWhatPoisonsAModel(t *testing.T) {
 }
 
 func TestNamesThatPassForOthers(t *testing.T) {
-	others := map[string][]string{"github": {"mcp__github__create_issue"}, "files": {"files_read"}}
+	others := map[string][]string{"github": {"mcp__github__create_issue", "mcp__github__get_issue"}, "files": {"files_read"}}
 	for own, want := range map[string]int{
 		"create_issue": 0, "search": 0, "read": 0, "github_create_issue": 1, "mcp__github__create_issue": 1, "f1les_read": 1, "FilesRead": 1,
 		"tool_search": 1, "too1-call": 1, "fіles_read": 1, // with a Cyrillic letter
 	} {
-		if got := store.Imitates("x", own, own, others); len(got) != want {
+		if got := store.Imitates(own, own, others); len(got) != want {
 			t.Errorf("%s: %+v, want %d", own, got, want)
 		}
 	}
-	if got := store.Imitates("files", "files_read", "files_read", others); got != nil {
-		t.Errorf("its own name: %+v", got)
+	delete(others, "files")
+	if got := store.Imitates("files_read", "files_read", others); got != nil {
+		t.Errorf("a name that nobody else has: %+v", got)
 	}
 }
