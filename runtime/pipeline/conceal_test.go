@@ -26,7 +26,9 @@ func TestNothingButAResultShowsASecret(t *testing.T) {
 			}
 		},
 		"an error of no kind": func(k *kb, _ *pipeline.Options) {
-			k.invoke = func(context.Context, *provider.Request) (*tool.Result, error) { return nil, fmt.Errorf("bad key %s", key) }
+			k.invoke = func(context.Context, *provider.Request) (*tool.Result, error) {
+				return nil, fmt.Errorf("bad key %s", key)
+			}
 		},
 		"why a tool is not available": func(k *kb, _ *pipeline.Options) {
 			k.offer.Unmet = map[tool.Name]string{"search": "no key"}

@@ -19,7 +19,7 @@ type Explanation struct {
 	CallID    string          `json:"call_id"`
 	Tool      tool.Name       `json:"tool"`
 	GrantedBy []string        `json:"granted_by,omitempty"` // the agent's toolsets that bring the tool, as the operator wrote them
-	Arguments json.RawMessage `json:"arguments"` // as the provider got them, or would have
+	Arguments json.RawMessage `json:"arguments"`            // as the provider got them, or would have
 	Coerced   []Coercion      `json:"coerced,omitempty"`
 	Code      tool.Code       `json:"code,omitempty"` // why it failed
 	Took      time.Duration   `json:"took_ns"`
