@@ -33,7 +33,8 @@ func (b *Broker) Links() http.Handler { return http.HandlerFunc(b.serveLink) }
 func (b *Broker) serveLink(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", "default-src 'none'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
-	h.Set("Referrer-Policy", "no-referrer")
+	// Not no-referrer: under that a browser sends the page's own form with "Origin: null".
+	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	state, err := open(b.options.Key, purposeLink, r.URL.Query().Get("token"))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/hermesd/hermesd/hooks/approval"
 	"github.com/hermesd/hermesd/hooks/webhook"
+	"github.com/hermesd/hermesd/runtime/frontend"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
@@ -184,6 +185,53 @@ func TestALinkAnswersOnce(t *testing.T) {
 		}
 	}
 	client.CloseIdleConnections()
+}
+
+// browserOrigin is the Origin header of a form that a page of this origin sends to its own address, by the Fetch standard's
+// "append a request Origin header".
+func browserOrigin(policy, origin string) string {
+	if policy == "no-referrer" {
+		return "null"
+	}
+	return origin
+}
+
+func TestABrowserMaySubmitThePageOfALink(t *testing.T) {
+	b := newBroker(t)
+	front := httptest.NewServer(frontend.NewGate(nil, nil).Public(b.Links()))
+	defer front.Close()
+	out := make(chan approval.Answer, 1)
+	events, stop := b.Watch()
+	defer stop()
+	go func() { out <- b.Ask(t.Context(), ask(request()))[0] }()
+	<-events
+	link, err := b.Link(front.URL, &b.List()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := front.Client().Get(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page.Body.Close()
+	form, err := http.NewRequestWithContext(t.Context(), http.MethodPost, link, strings.NewReader("choice=once"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	form.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	form.Header.Set("Origin", browserOrigin(page.Header.Get("Referrer-Policy"), front.URL))
+	answer, err := front.Client().Do(form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusNoContent {
+		t.Fatalf("the form of a page with the policy %q: %s", page.Header.Get("Referrer-Policy"), answer.Status)
+	}
+	if a := <-out; a.Err != nil {
+		t.Errorf("%+v", a)
+	}
+	front.Client().CloseIdleConnections()
 }
 
 func TestWebhookAnswersAreOnlyWaitedForAsLongAsTheRequestIsOpen(t *testing.T) {
