@@ -85,7 +85,7 @@ func (c *cli) printTools(answer *adminpb.ListToolsResponse, all bool) error {
 		return c.printJSON(list)
 	}
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tSOURCE\tSTATE\tDESCRIPTION")
+	sayf(w, "NAME\tSOURCE\tSTATE\tDESCRIPTION\n")
 	for _, t := range list {
 		state := t.Condition
 		if t.Deferred {
@@ -95,13 +95,13 @@ func (c *cli) printTools(answer *adminpb.ListToolsResponse, all bool) error {
 		if t.Reason != "" {
 			text = t.Reason
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", t.Name, t.SourceName, state, firstLine(text))
+		sayf(w, "%s\t%s\t%s\t%s\n", t.Name, t.SourceName, state, firstLine(text))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
 	if deferred > 0 && !all {
-		fmt.Fprintf(c.out, "\nand the bridge to %d deferred tools; --all lists them\n", deferred)
+		sayf(c.out, "\nand the bridge to %d deferred tools; --all lists them\n", deferred)
 	}
 	return nil
 }
@@ -198,8 +198,11 @@ type events interface {
 func (c *cli) printCall(stream events) error {
 	for {
 		event, err := stream.Recv()
-		if err != nil {
-			return fmt.Errorf("the call's answer was cut off: %w", err)
+		switch {
+		case errors.Is(err, admin.ErrRefused):
+			return fmt.Errorf("the call did not run: %w", err)
+		case err != nil:
+			return fmt.Errorf("the call's answer was cut off, so it may or may not have run: %w", err)
 		}
 		switch {
 		case event.GetProgress() != nil:
@@ -208,9 +211,9 @@ func (c *cli) printCall(stream events) error {
 			if p.GetTotal() > 0 {
 				of = fmt.Sprintf("/%g", p.GetTotal())
 			}
-			fmt.Fprintf(c.err, "%g%s %s\n", p.GetDone(), of, p.GetNote())
+			sayf(c.err, "%g%s %s\n", p.GetDone(), of, p.GetNote())
 		case event.GetLog() != nil:
-			fmt.Fprintf(c.err, "%s: %s\n", event.GetLog().GetLevel(), event.GetLog().GetData())
+			sayf(c.err, "%s: %s\n", event.GetLog().GetLevel(), event.GetLog().GetData())
 		case event.GetResult() != nil:
 			return c.printResult(event.GetResult())
 		}
@@ -242,11 +245,13 @@ func (c *cli) printResult(r *adminpb.Result) error {
 	for _, block := range result.Content {
 		switch block.Type {
 		case "text":
-			fmt.Fprintln(c.out, block.Text)
+			if err := c.printText(block.Text); err != nil {
+				return err
+			}
 		case "image", "audio":
-			fmt.Fprintf(c.out, "[%s, %s, %d bytes; --json prints it]\n", block.Type, block.MIMEType, len(block.Data))
+			sayf(c.out, "[%s, %s, %d bytes; --json prints it]\n", block.Type, block.MIMEType, len(block.Data))
 		default:
-			fmt.Fprintf(c.out, "[%s %s; --json prints it]\n", block.Type, block.URI)
+			sayf(c.out, "[%s %s; --json prints it]\n", block.Type, block.URI)
 		}
 	}
 	return failed()

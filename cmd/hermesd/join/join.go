@@ -27,6 +27,8 @@ const (
 	minWait, maxWait = 100 * time.Millisecond, 5 * time.Second
 	// resumeTime bounds how long a daemon may take to open a session again.
 	resumeTime = 10 * time.Second
+	// refusalTime bounds how long a client that the daemon refuses may take to ask something and be told why.
+	refusalTime = 5 * time.Second
 )
 
 // Conn is one stream to the daemon: newline-delimited JSON-RPC in both directions.
@@ -119,6 +121,7 @@ type request struct {
 	id     json.RawMessage
 	method string
 	params json.RawMessage // of those that a session remembers
+	unsent bool            // the link was broken already
 }
 
 // run hears one daemon after the other. It looks for the next until looking ends.
@@ -126,12 +129,15 @@ func (f *front) run(ctx, looking context.Context, l *link) error {
 	wait := minWait
 	for {
 		err := f.hear(l)
-		over := f.lost(l, err)
+		over, told := f.lost(l, err)
 		f.close(l)
 		switch ended := errors.Is(err, io.EOF); {
 		case ctx.Err() != nil:
 			return f.failed()
 		case !ended && !l.heard && l.number == 1 && !errors.Is(err, admin.ErrBroken):
+			if !told {
+				f.awaitRequest(looking)
+			}
 			return err // this client is not wanted
 		case over && !ended:
 			return errors.Join(f.failed(), err)
@@ -145,6 +151,17 @@ func (f *front) run(ctx, looking context.Context, l *link) error {
 			return f.failed()
 		}
 		f.logger.Info("the daemon is joined again")
+	}
+}
+
+// awaitRequest waits until a request was turned away: a client that was not told why its server ended shows nothing.
+func (f *front) awaitRequest(looking context.Context) {
+	timer := time.NewTimer(refusalTime)
+	defer timer.Stop()
+	select {
+	case <-f.poke:
+	case <-looking.Done():
+	case <-timer.C:
 	}
 }
 
@@ -216,8 +233,9 @@ func (f *front) joined(l *link) error {
 }
 
 // lost answers what a broken link leaves open, and takes back the daemon's questions. It reports whether the client has
-// said everything.
-func (f *front) lost(l *link, cause error) (over bool) {
+// said everything, and whether it was told anything.
+func (f *front) lost(l *link, cause error) (over, told bool) {
+	refused := !l.heard && errors.Is(cause, admin.ErrRefused)
 	if errors.Is(cause, io.EOF) {
 		cause = errors.New("the daemon has stopped")
 	}
@@ -225,7 +243,7 @@ func (f *front) lost(l *link, cause error) (over bool) {
 	pending, asked := f.pending, l.asked
 	f.pending, f.link, f.away, over = map[string]*request{}, nil, cause, f.ended
 	for id, r := range pending {
-		if r.lasts() && !over {
+		if r.lasts() && !over && !refused {
 			f.pending[id] = r
 			delete(pending, id)
 		}
@@ -235,9 +253,13 @@ func (f *front) lost(l *link, cause error) (over bool) {
 		f.send(cancelled(id))
 	}
 	for _, r := range pending {
-		f.send(answer(r.id, interrupted(r.method)))
+		e := interrupted(r.method)
+		if refused || r.unsent {
+			e = absent(cause)
+		}
+		f.send(answer(r.id, e))
 	}
-	return over
+	return over, len(pending) > 0
 }
 
 // refused notes why the daemon cannot be joined right now.
@@ -348,18 +370,18 @@ func (f *front) pass(raw []byte) {
 		}
 	}
 	f.mu.Unlock()
-	if _, err := l.Write(append(raw[:len(raw):len(raw)], '\n')); err != nil && m.kind == aRequest && f.claim(m.id) {
-		f.send(answer(m.id, absent(err)))
+	if _, err := l.Write(append(raw[:len(raw):len(raw)], '\n')); err != nil && m.kind == aRequest {
+		f.unsent(m.id)
 	}
 }
 
-// claim takes a request out of those that wait, so that it is answered once.
-func (f *front) claim(id json.RawMessage) bool {
+// unsent notes that a request did not reach the daemon. Why is known, and said, when the link is lost, which it is.
+func (f *front) unsent(id json.RawMessage) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, waits := f.pending[string(id)]
-	delete(f.pending, string(id))
-	return waits
+	if r := f.pending[string(id)]; r != nil {
+		r.unsent = true
+	}
 }
 
 // turnAway answers what came while the daemon is away, and has it looked for.

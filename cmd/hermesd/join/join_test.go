@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -22,6 +23,8 @@ type peer struct {
 	in  *bufio.Reader
 	out *io.PipeWriter
 	end func(error) // of a daemon
+
+	deaf func() // a daemon reads no more
 }
 
 func (p *peer) says(lines ...string) {
@@ -106,7 +109,8 @@ func (w *world) daemon() *peer {
 	fromClient, toDaemon := io.Pipe()
 	fromDaemon, toClient := io.Pipe()
 	w.conns <- conn{fromDaemon, toDaemon}
-	return &peer{t: w.t, in: bufio.NewReader(fromClient), out: toClient, end: func(err error) {
+	deaf := func() { fromClient.CloseWithError(io.EOF) } // what gRPC's Send says then
+	return &peer{t: w.t, in: bufio.NewReader(fromClient), out: toClient, deaf: deaf, end: func(err error) {
 		fromClient.CloseWithError(io.ErrClosedPipe)
 		toClient.CloseWithError(err)
 	}}
@@ -400,6 +404,46 @@ func TestTheDaemonIsLookedForLessAndLessOften(t *testing.T) {
 		}
 		w.client.out.Close()
 		w.ends(nil)
+	})
+}
+
+func TestAClientThatIsRefusedIsToldWhy(t *testing.T) {
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`
+	refusal := fmt.Errorf("there is no agent %q: %w", "nobody", admin.ErrRefused)
+	want := []string{`"id":1`, `"code":"unauthenticated"`, `there is no agent \"nobody\"`, "--agent NAME"}
+	for name, ask := range map[string]func(w *world, daemon *peer){
+		"before it asks": func(w *world, daemon *peer) {
+			daemon.end(refusal)
+			synctest.Wait()
+			w.client.says(call)
+		},
+		"after it asked": func(w *world, daemon *peer) {
+			w.client.says(call)
+			daemon.hears(call)
+			daemon.end(refusal)
+		},
+		"while it asks": func(w *world, daemon *peer) {
+			daemon.deaf()
+			w.client.says(call)
+			synctest.Wait()
+			daemon.end(refusal)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, daemon := start(t)
+				ask(w, daemon)
+				w.client.hearsOne(want...)
+				w.ends(admin.ErrRefused)
+			})
+		})
+	}
+	t.Run("a client that asks nothing is not waited for", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w, daemon := start(t)
+			daemon.end(refusal)
+			w.ends(admin.ErrRefused)
+		})
 	})
 }
 

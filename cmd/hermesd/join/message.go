@@ -3,11 +3,13 @@ package join
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strconv"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/hermesd/hermesd/internal/rawjson"
+	"github.com/hermesd/hermesd/runtime/frontend/admin"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
@@ -135,8 +137,11 @@ func interrupted(method string) *tool.Error {
 	return tool.Errorf(tool.ShuttingDown, "the daemon went away before it answered; send the request again in a moment, and if nobody restarts the daemon, start it with `hermesd serve`")
 }
 
-// absent is the answer to a request that came while the daemon is away.
+// absent is the answer to a request that came while the daemon is away, or that refuses the client.
 func absent(reason error) *tool.Error {
+	if errors.Is(reason, admin.ErrRefused) {
+		return tool.Errorf(tool.Unauthenticated, "the daemon refuses this client, so this was not sent: %w; correct `hermesd mcp --agent NAME` where the client starts it, or the agent's block in the daemon's configuration, and start the client's connection anew", reason)
+	}
 	return tool.Errorf(tool.NotSent, "the daemon is away, so this was not sent (%w); it is joined again by itself: send the request again in a moment, and if nobody restarts the daemon, start it with `hermesd serve`", reason)
 }
 

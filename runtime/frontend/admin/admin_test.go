@@ -281,6 +281,20 @@ func TestAttachIsAnMCPSession(t *testing.T) {
 	}
 }
 
+func TestAnAgentThatIsNotThereIsRefused(t *testing.T) {
+	c, _, _ := start(t, &admin.Options{}, providertest.New("notes", providertest.Echo("notes_read")))
+	if err := attach(c, "nobody", strings.NewReader(""), io.Discard); !errors.Is(err, admin.ErrRefused) || !strings.HasPrefix(err.Error(), `there is no agent "nobody"`) {
+		t.Errorf("attach: %v", err)
+	}
+	stream, err := c.Call(t.Context(), &adminpb.CallRequest{Agent: "nobody", Name: "notes_read"})
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	if !errors.Is(err, admin.ErrRefused) {
+		t.Errorf("call: %v", err)
+	}
+}
+
 func TestCloseEndsAnAttachedSession(t *testing.T) {
 	c, server, _ := start(t, &admin.Options{}, providertest.New("notes", providertest.Echo("notes_read")))
 	in, hold := io.Pipe()

@@ -51,6 +51,16 @@ func codeOf(c tool.Code) codes.Code {
 // ErrBroken is a connection that ended without the daemon's doing: it stopped, or was killed.
 var ErrBroken = errors.New("the connection to the daemon broke")
 
+// ErrRefused is what the daemon does not take from this client, as it is: it asked as an agent that it is not, say. Asking again
+// does not help, and nothing ran.
+var ErrRefused = errors.New("the daemon refuses this")
+
+// refusal is an [ErrRefused] that says only what the daemon said.
+type refusal string
+
+func (r refusal) Error() string      { return string(r) }
+func (refusal) Is(target error) bool { return target == ErrRefused } //nolint:errorlint // it is what errors.Is asks
+
 // fromStatus makes what the server said readable: its text, without gRPC's frame.
 func fromStatus(err error) error {
 	if err == nil {
@@ -63,6 +73,8 @@ func fromStatus(err error) error {
 	switch s.Code() {
 	case codes.Unavailable:
 		return fmt.Errorf("%w: %s", ErrBroken, s.Message())
+	case codes.InvalidArgument, codes.PermissionDenied:
+		return refusal(s.Message())
 	case codes.Canceled:
 		return context.Canceled
 	case codes.DeadlineExceeded:
