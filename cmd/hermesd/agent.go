@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"fmt"
 	"strings"
 	"text/tabwriter"
 
@@ -49,13 +48,13 @@ func (c *cli) agentListCommand() *cobra.Command {
 				return c.printJSON(rows)
 			}
 			if len(rows) == 0 {
-				fmt.Fprintln(c.out, "No agent is configured; a person's own daemon has one, \"local\", for that person's connections.")
+				sayf(c.out, "No agent is configured; a person's own daemon has one, \"local\", for that person's connections.\n")
 				return nil
 			}
 			w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "NAME\tTOKEN\tATTENDED\tCONTEXT\tTOOLSETS\tEXCLUDED")
+			sayf(w, "NAME\tTOKEN\tATTENDED\tCONTEXT\tTOOLSETS\tEXCLUDED\n")
 			for _, r := range rows {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", r.Name, yes(r.Token), yes(r.Attended), r.ContextLength, strings.Join(r.Toolsets, " "), strings.Join(r.Exclude, " "))
+				sayf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", r.Name, yes(r.Token), yes(r.Attended), r.ContextLength, strings.Join(r.Toolsets, " "), strings.Join(r.Exclude, " "))
 			}
 			return w.Flush()
 		}),
@@ -90,7 +89,7 @@ func (c *cli) agentTokenCommand() *cobra.Command {
 			if c.json {
 				return c.printJSON(map[string]string{"agent": args[0], "token": token, "token_sha256": digest})
 			}
-			_, err := fmt.Fprintf(c.out, "%s\n\nIt is shown this once. Put its digest into the configuration:\n\nagent %q {\n  token_sha256 = %q\n}\n", token, args[0], digest)
+			_, err := sayf(c.out, "%s\n\nIt is shown this once. Put its digest into the configuration:\n\nagent %q {\n  token_sha256 = %q\n}\n", token, args[0], digest)
 			return err
 		}),
 	}

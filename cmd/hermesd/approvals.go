@@ -43,7 +43,7 @@ func (c *cli) approvalsListCommand() *cobra.Command {
 					return c.printJSON(rawList(answer.GetPending()))
 				}
 				if len(answer.GetPending()) == 0 {
-					fmt.Fprintln(c.out, "Nothing waits for an answer.")
+					sayf(c.out, "Nothing waits for an answer.\n")
 				}
 				for _, raw := range answer.GetPending() {
 					if err := c.printPending(raw); err != nil {
@@ -73,13 +73,13 @@ func (c *cli) printPending(raw []byte) error {
 	left := time.Until(p.Expires).Round(time.Second)
 	switch {
 	case p.Lost:
-		fmt.Fprintf(c.out, "%s  can no more be answered: the daemon was started anew\n", p.ID)
+		sayf(c.out, "%s  can no more be answered: the daemon was started anew\n", p.ID)
 	default:
-		fmt.Fprintf(c.out, "%s  %s left, session %s\n", p.ID, left, p.Session)
+		sayf(c.out, "%s  %s left, session %s\n", p.ID, left, p.Session)
 	}
-	fmt.Fprintf(c.out, "    %s\n", strings.ReplaceAll(p.Text(), "\n", "\n    "))
+	sayf(c.out, "    %s\n", indented(p.Text(), "    "))
 	if !p.Lost {
-		fmt.Fprintf(c.out, "    Answer: hermesd approvals approve %s%s, or hermesd approvals deny %s --reason \"…\"\n", p.ID, forChoices(p.Choices), p.ID)
+		sayf(c.out, "    Answer: hermesd approvals approve %s%s, or hermesd approvals deny %s --reason \"…\"\n", p.ID, forChoices(p.Choices), p.ID)
 	}
 	return nil
 }
@@ -128,8 +128,7 @@ func (c *cli) approvalsWatchCommand() *cobra.Command {
 
 func (c *cli) printApprovalEvent(raw []byte) error {
 	if c.json {
-		_, err := fmt.Fprintf(c.out, "%s\n", raw)
-		return err
+		return c.printLines([][]byte{raw})
 	}
 	var e struct {
 		Opened json.RawMessage  `json:"opened"`
@@ -148,7 +147,7 @@ func (c *cli) printApprovalEvent(raw []byte) error {
 	if by := e.Closed.Decision.By; by != "" {
 		how += ", by " + by
 	}
-	_, err := fmt.Fprintf(c.out, "%s  %s: %s\n", e.Closed.Request.ID, e.Closed.Request.Tool, how)
+	_, err := sayf(c.out, "%s  %s: %s\n", e.Closed.Request.ID, e.Closed.Request.Tool, how)
 	return err
 }
 
@@ -202,7 +201,7 @@ func (c *cli) answer(ctx context.Context, req *adminpb.AnswerApprovalRequest) er
 		if c.json {
 			return c.printJSON(map[string]string{"id": req.GetId(), "choice": req.GetChoice()})
 		}
-		_, err := fmt.Fprintf(c.out, "%s: %s\n", req.GetId(), req.GetChoice())
+		_, err := sayf(c.out, "%s: %s\n", req.GetId(), req.GetChoice())
 		return err
 	})
 }
@@ -227,7 +226,7 @@ func (c *cli) approvalsGrantsCommand() *cobra.Command {
 
 func (c *cli) printGrants(list [][]byte) error {
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tKIND\tAGENT\tTOOL\tRULE\tARGUMENTS\tBY\tSINCE")
+	sayf(w, "ID\tKIND\tAGENT\tTOOL\tRULE\tARGUMENTS\tBY\tSINCE\n")
 	for _, raw := range list {
 		var g approval.Grant
 		if err := json.Unmarshal(raw, &g); err != nil {
@@ -237,7 +236,7 @@ func (c *cli) printGrants(list [][]byte) error {
 		if g.Kind == approval.Always {
 			arguments = g.Pattern.String()
 		}
-		fmt.Fprintln(w, strings.Join([]string{g.ID, string(g.Kind), g.Agent, g.Tool, g.Key, arguments, g.By, g.Created.Local().Format(time.DateTime)}, "\t"))
+		sayf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", g.ID, g.Kind, g.Agent, g.Tool, g.Key, arguments, g.By, g.Created.Local().Format(time.DateTime))
 	}
 	return w.Flush()
 }
@@ -255,7 +254,7 @@ func (c *cli) approvalsRevokeCommand() *cobra.Command {
 				if c.json {
 					return c.printJSON(map[string][]string{"revoked": args})
 				}
-				_, err := fmt.Fprintf(c.out, "revoked: %s\n", strings.Join(args, ", "))
+				_, err := sayf(c.out, "revoked: %s\n", strings.Join(args, ", "))
 				return err
 			})
 		}),

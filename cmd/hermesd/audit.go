@@ -221,14 +221,14 @@ func (c *cli) printReport(answer *adminpb.VerifyAuditResponse) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(c.out, "%d records, from %d to %d\nhead %d %s\n", r.Records, r.First, r.Head.Seq, r.Head.Seq, head)
+		sayf(c.out, "%d records, from %d to %d\nhead %d %s\n", r.Records, r.First, r.Head.Seq, r.Head.Seq, head)
 		if r.Checkpoint != nil {
-			fmt.Fprintf(c.out, "records up to %d were pruned at %s, signed\n", r.Checkpoint.Seq, r.Checkpoint.Time.Local().Format(time.DateTime))
+			sayf(c.out, "records up to %d were pruned at %s, signed\n", r.Checkpoint.Seq, r.Checkpoint.Time.Local().Format(time.DateTime))
 		}
 		if r.Fault != nil {
-			fmt.Fprintf(c.out, "record %d %s\n", r.Fault.Seq, r.Fault.Reason)
+			sayf(c.out, "record %d %s\n", r.Fault.Seq, r.Fault.Reason)
 		} else {
-			fmt.Fprintln(c.out, "the chain is sound")
+			sayf(c.out, "the chain is sound\n")
 		}
 	}
 	if !answer.GetSound() {
@@ -237,19 +237,10 @@ func (c *cli) printReport(answer *adminpb.VerifyAuditResponse) error {
 	return nil
 }
 
-func (c *cli) printLines(entries [][]byte) error {
-	for _, raw := range entries {
-		if _, err := fmt.Fprintf(c.out, "%s\n", raw); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (c *cli) printEntries(entries [][]byte, heading bool) error {
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 	if heading {
-		fmt.Fprintln(w, "SEQ\tTIME\tKIND\tAGENT\tTOOL\tOUTCOME\tTOOK\tRULE\tBY\tCALL")
+		sayf(w, "SEQ\tTIME\tKIND\tAGENT\tTOOL\tOUTCOME\tTOOK\tRULE\tBY\tCALL\n")
 	}
 	for _, raw := range entries {
 		var e audit.Entry
@@ -264,7 +255,7 @@ func (c *cli) printEntries(entries [][]byte, heading bool) error {
 		if e.Duration > 0 {
 			took = e.Duration.Round(time.Microsecond).String()
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.Seq, e.Time.Local().Format(time.DateTime), e.Kind, e.Agent, e.Tool, outcome, took, e.Rule, e.By, e.CallID)
+		sayf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.Seq, e.Time.Local().Format(time.DateTime), e.Kind, e.Agent, e.Tool, outcome, took, e.Rule, e.By, e.CallID)
 	}
 	return w.Flush()
 }

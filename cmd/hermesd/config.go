@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -45,7 +44,7 @@ func (c *cli) configCheckCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if _, err := fmt.Fprintf(c.out, "%s\n", raw); err != nil {
+				if err := c.printLines([][]byte{raw}); err != nil {
 					return err
 				}
 			} else if _, err := diags.WriteTo(c.err); err != nil {
@@ -55,7 +54,7 @@ func (c *cli) configCheckCommand() *cobra.Command {
 				return &exitError{code: exitFailure, err: errors.New("the configuration has errors"), silent: true}
 			}
 			if !c.json {
-				fmt.Fprintf(c.out, "%s is valid\n", path)
+				sayf(c.out, "%s is valid\n", path)
 			}
 			return nil
 		}),

@@ -68,9 +68,9 @@ func (c *cli) printFindings(findings []finding) error {
 		return c.printJSON(findings)
 	}
 	for _, f := range findings {
-		fmt.Fprintf(c.out, "%-8s %-10s %s\n", f.Level, f.Check, f.Text)
+		sayf(c.out, "%-8s %-10s %s\n", f.Level, f.Check, f.Text)
 		if f.Advice != "" {
-			fmt.Fprintf(c.out, "%-8s %-10s → %s\n", "", "", f.Advice)
+			sayf(c.out, "%-8s %-10s → %s\n", "", "", f.Advice)
 		}
 	}
 	return nil

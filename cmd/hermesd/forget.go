@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/hermesd/hermesd/runtime/frontend/admin"
@@ -28,7 +26,7 @@ func (c *cli) toolForgetCommand(agent *string) *cobra.Command {
 				if c.json {
 					return c.printJSON(map[string]int32{"forgotten": answer.GetLessons()})
 				}
-				_, err = fmt.Fprintf(c.out, "lessons forgotten: %d\n", answer.GetLessons())
+				_, err = sayf(c.out, "lessons forgotten: %d\n", answer.GetLessons())
 				return err
 			})
 		}),

@@ -167,23 +167,23 @@ func (c *cli) printImport(result *importer.Result, out, envFile string) error {
 		}
 	}
 	for _, n := range result.Notes {
-		fmt.Fprintln(c.err, n)
+		sayf(c.err, "%s\n", n)
 	}
 	if len(result.Variables) > 0 {
-		fmt.Fprintln(c.err, "These environment variables must be set for hermesd serve:")
+		sayf(c.err, "These environment variables must be set for hermesd serve:\n")
 		for _, s := range result.Variables {
 			missing := ""
 			if s.Value == "" {
 				missing = " (the file did not have its value)"
 			}
-			fmt.Fprintf(c.err, "  %s%s\n", s.Env, missing)
+			sayf(c.err, "  %s%s\n", s.Env, missing)
 		}
 		if envFile != "" {
-			fmt.Fprintf(c.err, "Those that the files had are in %s; in a shell: set -a; . %s; set +a\n", envFile, envFile)
+			sayf(c.err, "Those that the files had are in %s; in a shell: set -a; . %s; set +a\n", envFile, envFile)
 		}
 	}
 	if out != "" {
-		fmt.Fprintf(c.out, "%d servers written to %s; check them with: hermesd mcp-server test NAME\n", len(result.Servers), out)
+		sayf(c.out, "%d servers written to %s; check them with: hermesd mcp-server test NAME\n", len(result.Servers), out)
 	}
 	return nil
 }

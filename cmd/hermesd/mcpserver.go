@@ -84,7 +84,7 @@ func (c *cli) mcpServerListCommand() *cobra.Command {
 				return c.printJSON(list)
 			}
 			w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "NAME\tSTATE\tTOOLS\tSTART\tTARGET\tREASON")
+			sayf(w, "NAME\tSTATE\tTOOLS\tSTART\tTARGET\tREASON\n")
 			for _, s := range list {
 				state := s.State
 				switch {
@@ -93,7 +93,7 @@ func (c *cli) mcpServerListCommand() *cobra.Command {
 				case state == "":
 					state = "-"
 				}
-				fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", s.Name, state, s.Tools, s.Start, s.Target, s.Reason)
+				sayf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", s.Name, state, s.Tools, s.Start, s.Target, s.Reason)
 			}
 			return w.Flush()
 		}),
@@ -207,7 +207,7 @@ func (c *cli) printSteps(r *mcpclient.Report) error {
 		case s.Name == "resources and prompts":
 			said = fmt.Sprintf("%d resources, %d templates, %d prompts", r.Resources, r.Templates, r.Prompts)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, s.Took.Round(100*time.Microsecond), said)
+		sayf(w, "%s\t%s\t%s\n", s.Name, s.Took.Round(100*time.Microsecond), said)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -217,7 +217,7 @@ func (c *cli) printSteps(r *mcpclient.Report) error {
 		if reason := r.Refused[r.Tools[i].Name]; reason != "" {
 			refused = "  refused: " + reason
 		}
-		fmt.Fprintf(c.out, "  %s%s\n", r.Tools[i].Name, refused)
+		sayf(c.out, "  %s%s\n", r.Tools[i].Name, refused)
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func (c *cli) login(ctx context.Context, cfg *config.Config, block *config.MCPSe
 	asked := false
 	callback, err := oauth.Listen(block.OAuth.RedirectPort, func(link string) {
 		asked = true
-		fmt.Fprintf(c.err, "Open this link to log in to %s:\n\n  %s\n\n", block.Name, link)
+		sayf(c.err, "Open this link to log in to %s:\n\n  %s\n\n", block.Name, link)
 	})
 	if err != nil {
 		return err
@@ -76,13 +76,13 @@ func (c *cli) login(ctx context.Context, cfg *config.Config, block *config.MCPSe
 	}
 	switch {
 	case !opts.OAuth.AsksPerson():
-		fmt.Fprintf(c.out, "Nobody logs in to %s: hermesd gets its tokens by grant %q. It answers and has %d tools\n", block.Name, block.OAuth.Grant, len(report.Tools))
+		sayf(c.out, "Nobody logs in to %s: hermesd gets its tokens by grant %q. It answers and has %d tools\n", block.Name, block.OAuth.Grant, len(report.Tools))
 		return nil
 	case !asked:
-		fmt.Fprintf(c.out, "No login was needed: %s answers and has %d tools\n", block.Name, len(report.Tools))
+		sayf(c.out, "No login was needed: %s answers and has %d tools\n", block.Name, len(report.Tools))
 		return nil
 	}
-	fmt.Fprintf(c.out, "Logged in to %s, which has %d tools\n", block.Name, len(report.Tools))
+	sayf(c.out, "Logged in to %s, which has %d tools\n", block.Name, len(report.Tools))
 	return nil
 }
 

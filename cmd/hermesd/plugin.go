@@ -89,7 +89,7 @@ func (c *cli) printProviders(providers []*adminpb.ProviderStatus) error {
 		return c.printJSON(list)
 	}
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tKIND\tSTATE\tSINCE\tWORKED\tRESTARTS\tTOOLS\tPID\tREASON")
+	sayf(w, "NAME\tKIND\tSTATE\tSINCE\tWORKED\tRESTARTS\tTOOLS\tPID\tREASON\n")
 	for _, p := range providers {
 		pid := ""
 		if p.GetPid() != 0 {
@@ -105,7 +105,7 @@ func (c *cli) printProviders(providers []*adminpb.ProviderStatus) error {
 		if n := len(p.GetUnmet()) + len(p.GetRefused()); reason == "" && n > 0 {
 			reason = fmt.Sprintf("%d tools are not offered; see: hermesd plugin inspect %s", n, p.GetName())
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n",
+		sayf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n",
 			p.GetName(), p.GetSource(), p.GetState(), ago(p.GetSince()), worked, p.GetRestarts(), p.GetTools(), pid, reason)
 	}
 	return w.Flush()

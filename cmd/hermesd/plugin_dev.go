@@ -129,7 +129,7 @@ func (s *devSession) resolve(command []string) ([]string, error) {
 func (s *devSession) close() {
 	if s.build != "" {
 		if err := os.RemoveAll(s.build); err != nil {
-			fmt.Fprintf(s.cli.err, "hermesd: %v\n", err)
+			sayf(s.cli.err, "hermesd: %v\n", err)
 		}
 	}
 }
@@ -164,7 +164,7 @@ func (s *devSession) run(ctx context.Context, plugin *adminpb.DevPlugin) error {
 	if err := send(stream, &adminpb.DevRequest{Request: &adminpb.DevRequest_Plugin{Plugin: plugin}}); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.cli.out, "%s is attached; watching %s. Ctrl-C ends it.\n", s.name, s.dir)
+	sayf(s.cli.out, "%s is attached; watching %s. Ctrl-C ends it.\n", s.name, s.dir)
 	failed := make(chan error, 1)
 	go func() { failed <- s.tell(stream) }()
 	for {
@@ -200,9 +200,9 @@ func (s *devSession) make(ctx context.Context) bool {
 	next := filepath.Join(s.build, "next")
 	if said, err := buildPlugin(ctx, s.dir, next); err != nil {
 		if ctx.Err() == nil {
-			fmt.Fprintf(s.cli.err, "it does not build (%v):\n%s\n", err, said)
+			sayf(s.cli.err, "it does not build (%v):\n%s\n", err, lines(said))
 			if s.loaded != [sha256.Size]byte{} {
-				fmt.Fprintln(s.cli.err, "the version before keeps running")
+				sayf(s.cli.err, "the version before keeps running\n")
 			}
 		}
 		return false
@@ -216,7 +216,7 @@ func (s *devSession) make(ctx context.Context) bool {
 			return true
 		}
 	}
-	fmt.Fprintf(s.cli.err, "the built program cannot be put in its place: %v\n", err)
+	sayf(s.cli.err, "the built program cannot be put in its place: %v\n", err)
 	return false
 }
 
@@ -234,19 +234,19 @@ func (s *devSession) tell(stream grpc.BidiStreamingClient[adminpb.DevRequest, ad
 		status := event.GetStatus()
 		line := status.GetState()
 		if status.GetReason() != "" {
-			line += ": " + status.GetReason()
+			line += ": " + printable(status.GetReason())
 		}
 		if status.GetState() == "ready" {
 			line = fmt.Sprintf("ready (pid %d): %s", status.GetPid(), strings.Join(event.GetTools(), ", "))
 		}
 		for name, reason := range status.GetUnmet() {
-			line += fmt.Sprintf("\n  %s is not offered: %s", name, reason)
+			line += fmt.Sprintf("\n  %s is not offered: %s", printable(name), printable(reason))
 		}
 		for name, reason := range status.GetRefused() {
-			line += fmt.Sprintf("\n  %s is refused: %s", name, reason)
+			line += fmt.Sprintf("\n  %s is refused: %s", printable(name), printable(reason))
 		}
 		if line != last {
-			fmt.Fprintf(s.cli.out, "%s %s\n", time.Now().Format(time.TimeOnly), line)
+			sayf(s.cli.out, "%s %s\n", time.Now().Format(time.TimeOnly), lines(line))
 			last = line
 		}
 	}
@@ -295,7 +295,7 @@ func saved(ctx context.Context, w *fsnotify.Watcher) <-chan struct{} {
 				}
 				if info, err := os.Stat(event.Name); err == nil && info.IsDir() && event.Has(fsnotify.Create) {
 					if err := watchTree(w, event.Name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-						fmt.Fprintf(os.Stderr, "hermesd: %v\n", err)
+						sayf(os.Stderr, "hermesd: %v\n", err)
 					}
 				}
 				quiet.Reset(settle)
@@ -303,7 +303,7 @@ func saved(ctx context.Context, w *fsnotify.Watcher) <-chan struct{} {
 				if !ok {
 					return
 				}
-				fmt.Fprintf(os.Stderr, "hermesd: watching files: %v\n", err)
+				sayf(os.Stderr, "hermesd: watching files: %v\n", err)
 			case <-quiet.C:
 				select {
 				case out <- struct{}{}:

@@ -35,7 +35,7 @@ func (c *cli) pluginDocsCommand() *cobra.Command {
 			if err := errors.Join(err, cleanup()); err != nil {
 				return err
 			}
-			_, err = fmt.Fprint(c.out, page(d, tools))
+			_, err = sayf(c.out, "%s", lines(page(d, tools)))
 			return err
 		}),
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -71,7 +70,7 @@ func (c *cli) showWaiting(dir string, names []string) error {
 		return c.printJSON(changes)
 	}
 	if len(changes) == 0 {
-		fmt.Fprintln(c.out, "nothing waits to be accepted")
+		sayf(c.out, "nothing waits to be accepted\n")
 	}
 	c.printChanges(changes)
 	return nil
@@ -86,7 +85,7 @@ func (c *cli) accept(dir string, names []string) error {
 		}
 		accepted = append(accepted, changes...)
 		if len(changes) == 0 && !c.json {
-			fmt.Fprintf(c.out, "nothing of %s waits to be accepted\n", name)
+			sayf(c.out, "nothing of %s waits to be accepted\n", name)
 		}
 	}
 	if c.json {
@@ -94,7 +93,7 @@ func (c *cli) accept(dir string, names []string) error {
 	}
 	c.printChanges(accepted)
 	if len(accepted) > 0 {
-		fmt.Fprintf(c.out, "accepted %d changes\n", len(accepted))
+		sayf(c.out, "accepted %d changes\n", len(accepted))
 	}
 	return nil
 }
@@ -103,24 +102,24 @@ func (c *cli) accept(dir string, names []string) error {
 func (c *cli) printChanges(changes []store.Change) {
 	for _, ch := range changes {
 		if ch.Tool == "" {
-			fmt.Fprintf(c.out, "%s: its binary: %s is now %s\n", ch.Provider, cmp.Or(ch.Before, "(nobody knows)"), ch.After)
+			sayf(c.out, "%s: its binary: %s is now %s\n", ch.Provider, cmp.Or(ch.Before, "(nobody knows)"), ch.After)
 			continue
 		}
-		fmt.Fprintf(c.out, "%s: tool %q\n", ch.Provider, ch.Tool)
+		sayf(c.out, "%s: tool %q\n", ch.Provider, ch.Tool)
 		if ch.Differences == nil {
-			fmt.Fprintln(c.out, "  what was accepted before is not known any more; look at the whole definition: hermesd tool describe")
+			sayf(c.out, "  what was accepted before is not known any more; look at the whole definition: hermesd tool describe\n")
 		}
 		for _, d := range ch.Differences {
-			fmt.Fprintf(c.out, "  %s\n", d.Field)
+			sayf(c.out, "  %s\n", d.Field)
 			if d.Before != "" {
-				fmt.Fprintf(c.out, "    - %s\n", d.Before)
+				sayf(c.out, "    - %s\n", d.Before)
 			}
 			if d.After != "" {
-				fmt.Fprintf(c.out, "    + %s\n", d.After)
+				sayf(c.out, "    + %s\n", d.After)
 			}
 		}
 		for _, f := range ch.Findings {
-			fmt.Fprintf(c.out, "  ! %s in %s: %s\n", f.Kind, cmp.Or(f.Field, "it"), f.Detail)
+			sayf(c.out, "  ! %s in %s: %s\n", f.Kind, cmp.Or(f.Field, "it"), f.Detail)
 		}
 	}
 }

@@ -75,24 +75,15 @@ func (c *cli) printLogLine(l *adminpb.LogLine) error {
 		return json.NewEncoder(c.out).Encode(line)
 	}
 	if n := l.GetMissed(); n > 0 {
-		fmt.Fprintf(c.err, "%d lines came faster than they could be printed\n", n)
+		sayf(c.err, "%d lines came faster than they could be printed\n", n)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %-5s %-8s %s", l.GetTime().AsTime().Local().Format("2006-01-02 15:04:05.000"), strings.ToUpper(l.GetLevel()), l.GetFrom(), printable(l.GetText()))
 	for _, f := range l.GetFields() {
 		fmt.Fprintf(&b, " %s=%s", printable(f.GetKey()), quoteValue(f.GetValue()))
 	}
-	_, err := fmt.Fprintln(c.out, b.String())
+	_, err := sayf(c.out, "%s\n", b.String())
 	return err
-}
-
-// printable makes a plugin's words safe for a terminal: nothing in them moves the cursor or begins a line.
-func printable(s string) string {
-	if strings.IndexFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) < 0 {
-		return s
-	}
-	quoted := strconv.Quote(s)
-	return quoted[1 : len(quoted)-1]
 }
 
 func quoteValue(s string) string {
@@ -114,7 +105,7 @@ forgets earlier failures. Its tools stay listed meanwhile.`,
 				if _, err := client.RestartProvider(cmd.Context(), &adminpb.RestartProviderRequest{Name: args[0]}); err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(c.out, "%s is started anew; see: hermesd plugin list\n", args[0])
+				_, err := sayf(c.out, "%s is started anew; see: hermesd plugin list\n", args[0])
 				return err
 			})
 		}),
@@ -138,7 +129,7 @@ Without an id, all are taken back.`,
 				if answer.GetRevoked() == 0 && len(args) > 1 {
 					return fmt.Errorf("%s holds no such delegation; see: hermesd plugin inspect %s", args[0], args[0])
 				}
-				_, err = fmt.Fprintf(c.out, "%d revoked\n", answer.GetRevoked())
+				_, err = sayf(c.out, "%d revoked\n", answer.GetRevoked())
 				return err
 			})
 		}),

@@ -79,7 +79,7 @@ checkout of it, or GOPROXY the folder that "make sdk" fills there.`,
 			if err := resolve(cmd.Context(), dir, p.SDK); err != nil {
 				return err
 			}
-			fmt.Fprintf(c.out, "%s is written. Next:\n\n  cd %s\n  go test ./...\n  hermesd plugin dev .%s\n", p.Name, dir, p.DevFlags)
+			sayf(c.out, "%s is written. Next:\n\n  cd %s\n  go test ./...\n  hermesd plugin dev .%s\n", p.Name, dir, p.DevFlags)
 			return nil
 		}),
 	}

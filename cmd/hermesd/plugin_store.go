@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"text/tabwriter"
 	"time"
@@ -51,16 +50,16 @@ A daemon that runs takes the new release at once. docs/plugin-authors/bundles.md
 			if c.json {
 				return c.printJSON(p)
 			}
-			fmt.Fprintf(c.out, "installed %s %s (SHA-256 %s)\n", p.Name, cmp.Or(p.Release().Version, "without a version"), p.Release().SHA256)
+			sayf(c.out, "installed %s %s (SHA-256 %s)\n", p.Name, cmp.Or(p.Release().Version, "without a version"), p.Release().SHA256)
 			for i := range cfg.Plugins {
 				if block := &cfg.Plugins[i]; block.Name == p.Name {
 					if !block.Installed() {
-						fmt.Fprintf(c.out, "plugin %q at %s starts another program; remove its path or command to start this one\n", p.Name, block.Pos)
+						sayf(c.out, "plugin %q at %s starts another program; remove its path or command to start this one\n", p.Name, block.Pos)
 					}
 					return nil
 				}
 			}
-			fmt.Fprintf(c.out, "to use it, write: plugin %q {}\n", p.Name)
+			sayf(c.out, "to use it, write: plugin %q {}\n", p.Name)
 			return nil
 		}),
 	}
@@ -130,7 +129,7 @@ func (c *cli) pluginVerifyCommand() *cobra.Command {
 					bad++
 				}
 				if !c.json {
-					fmt.Fprintf(c.out, "%s: %s\n", v.Name, cmp.Or(v.Fault, "as it was installed"))
+					sayf(c.out, "%s: %s\n", v.Name, cmp.Or(v.Fault, "as it was installed"))
 				}
 			}
 			if c.json {
@@ -163,14 +162,14 @@ func (c *cli) listInstalled() error {
 
 func (c *cli) printInstalled(list []*store.Plugin) error {
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tVERSION\tSHA-256\tINSTALLED\tEARLIER\tPINNED\tFROM")
+	sayf(w, "NAME\tVERSION\tSHA-256\tINSTALLED\tEARLIER\tPINNED\tFROM\n")
 	for _, p := range list {
 		r := p.Release()
 		pinned := ""
 		if p.Pinned {
 			pinned = "yes"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%.12s\t%s\t%d\t%s\t%s\n", p.Name, r.Version, r.SHA256, r.Installed.Format(time.DateOnly), len(p.Releases)-1-p.Current, pinned, r.Source)
+		sayf(w, "%s\t%s\t%.12s\t%s\t%d\t%s\t%s\n", p.Name, r.Version, r.SHA256, r.Installed.Format(time.DateOnly), len(p.Releases)-1-p.Current, pinned, r.Source)
 	}
 	return w.Flush()
 }

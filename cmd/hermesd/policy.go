@@ -139,32 +139,32 @@ func (c *cli) sample(cmd *cobra.Command, t *trial) (*daemon.Sample, error) {
 }
 
 func (c *cli) printVerdict(v *daemon.Verdict) error {
-	fmt.Fprintf(c.out, "%s by %s\n", v.Action, v.Rule)
+	sayf(c.out, "%s by %s\n", v.Action, v.Rule)
 	if v.Reason != "" {
-		fmt.Fprintf(c.out, "because: %s\n", v.Reason)
+		sayf(c.out, "because: %s\n", v.Reason)
 	}
 	switch {
 	case v.Floor:
-		fmt.Fprintln(c.out, "no rule, grant or mode overrides that")
+		sayf(c.out, "no rule, grant or mode overrides that\n")
 	case v.Action == pipeline.Ask:
-		fmt.Fprintf(c.out, "a human may answer: %s, deny\n", strings.Join(v.Grants, ", "))
+		sayf(c.out, "a human may answer: %s, deny\n", strings.Join(v.Grants, ", "))
 	}
 	return nil
 }
 
 func (c *cli) printTraces(v *daemon.Verdict) error {
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "MATCHED\tACTION\tRULE\tAT\tPROBLEM")
+	sayf(w, "MATCHED\tACTION\tRULE\tAT\tPROBLEM\n")
 	for _, t := range v.Rules {
 		matched := "no"
 		if t.Matched {
 			matched = "yes"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", matched, t.Action, t.Rule, t.Where, t.Problem)
+		sayf(w, "%s\t%s\t%s\t%s\t%s\n", matched, t.Action, t.Rule, t.Where, t.Problem)
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(c.out)
+	sayf(c.out, "\n")
 	return c.printVerdict(v)
 }

@@ -39,13 +39,16 @@ type cli struct {
 	in       io.Reader
 	out, err io.Writer
 
+	// terminal says that a person reads out.
+	terminal bool
+
 	configPath string
 	socket     string
 	json       bool
 }
 
 func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
-	c := &cli{in: in, out: out, err: errOut}
+	c := &cli{in: in, out: out, err: errOut, terminal: isTerminal(out)}
 	root := c.root()
 	root.SetArgs(args)
 	root.SetIn(in)
@@ -63,9 +66,9 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Wr
 			return code
 		}
 	}
-	fmt.Fprintf(errOut, "hermesd: %v\n", err)
+	sayf(errOut, "hermesd: %s\n", indented(err.Error(), "  "))
 	if code == exitUsage {
-		fmt.Fprintln(errOut, "See `hermesd --help`.")
+		sayf(errOut, "See `hermesd --help`.\n")
 	}
 	return code
 }

@@ -69,11 +69,11 @@ func (c *cli) printSearch(answer *adminpb.SearchResponse) error {
 	}
 	for i, group := range f.Results {
 		if i > 0 {
-			fmt.Fprintln(c.out)
+			sayf(c.out, "\n")
 		}
-		fmt.Fprintf(c.out, "%s\n", group.Query)
+		sayf(c.out, "%s\n", group.Query)
 		if group.Confidence == "weak" {
-			fmt.Fprintln(c.out, "  nothing fits well; these are the nearest:")
+			sayf(c.out, "  nothing fits well; these are the nearest:\n")
 		}
 		w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 		for n, name := range group.Matches {
@@ -82,13 +82,13 @@ func (c *cli) printSearch(answer *adminpb.SearchResponse) error {
 			if t.Unavailable != "" {
 				text = "unavailable: " + t.Unavailable
 			}
-			fmt.Fprintf(w, "  %d. %s\t%s\t%s\n", n+1, name, t.SourceName, firstLine(text))
+			sayf(w, "  %d. %s\t%s\t%s\n", n+1, name, t.SourceName, firstLine(text))
 		}
 		if err := w.Flush(); err != nil {
 			return err
 		}
 		if len(group.Matches) == 0 {
-			fmt.Fprintf(c.out, "  no match. %s\n", group.Hint)
+			sayf(c.out, "  no match. %s\n", group.Hint)
 		}
 	}
 	return nil
@@ -106,22 +106,22 @@ func (c *cli) printExplanation(answer *adminpb.SearchResponse) error {
 	}
 	for i, group := range groups {
 		if i > 0 {
-			fmt.Fprintln(c.out)
+			sayf(c.out, "\n")
 		}
-		fmt.Fprintln(c.out, f.Results[i].Query)
+		sayf(c.out, "%s\n", f.Results[i].Query)
 		if len(group.Hits) == 0 {
-			fmt.Fprintf(c.out, "  no match. %s\n", f.Results[i].Hint)
+			sayf(c.out, "  no match. %s\n", f.Results[i].Hint)
 			continue
 		}
 		word := "sure"
 		if group.Weak {
 			word = "weak"
 		}
-		fmt.Fprintf(c.out, "  confidence: %s; %.0f%% of what the words say is met, and below %.0f%% an answer is weak\n", word, 100*group.Met, 100*group.Line)
+		sayf(c.out, "  confidence: %s; %.0f%% of what the words say is met, and below %.0f%% an answer is weak\n", word, 100*group.Met, 100*group.Line)
 		for n, hit := range group.Hits {
-			fmt.Fprintf(c.out, "\n  %d. %s  (%s)  score %.3g\n", n+1, hit.Name, cmp.Or(f.Tools[hit.Name].SourceName, "not shown"), hit.Score)
+			sayf(c.out, "\n  %d. %s  (%s)  score %.3g\n", n+1, hit.Name, cmp.Or(f.Tools[hit.Name].SourceName, "not shown"), hit.Score)
 			if hit.Explain == nil {
-				fmt.Fprintln(c.out, "     the query stands in its name, source or description as it is")
+				sayf(c.out, "     the query stands in its name, source or description as it is\n")
 				continue
 			}
 			if err := c.printHit(hit.Explain); err != nil {
@@ -134,16 +134,16 @@ func (c *cli) printExplanation(answer *adminpb.SearchResponse) error {
 
 func (c *cli) printHit(x *search.Explanation) error {
 	for _, line := range factors(x) {
-		fmt.Fprintf(c.out, "     %s\n", line)
+		sayf(c.out, "     %s\n", line)
 	}
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "     WORD\tWEIGHT\tINFORMATION\tFOUND AS\tIN\tSCORE")
+	sayf(w, "     WORD\tWEIGHT\tINFORMATION\tFOUND AS\tIN\tSCORE\n")
 	for _, word := range x.Words {
 		where, score := "not met", ""
 		if word.Found != "" {
 			where, score = strings.Join(word.Fields, ", "), fmt.Sprintf("%.2f", word.Score)
 		}
-		fmt.Fprintf(w, "     %s\t%.2f\t%.2f\t%s\t%s\t%s\n", word.Word, word.Weight, word.Information, cmp.Or(word.Found, "-"), where, score)
+		sayf(w, "     %s\t%.2f\t%.2f\t%s\t%s\t%s\n", word.Word, word.Weight, word.Information, cmp.Or(word.Found, "-"), where, score)
 	}
 	return w.Flush()
 }

@@ -67,11 +67,11 @@ func (c *cli) welcome(d *daemon.Daemon) {
 		me += " -c " + path
 	}
 	a := d.Addresses()
-	fmt.Fprintf(c.out, "hermesd %s is ready.\n\nAgents connect here:\n", version)
+	sayf(c.out, "hermesd %s is ready.\n\nAgents connect here:\n", version)
 	if a.HTTP != "" {
-		fmt.Fprintf(c.out, "  MCP over HTTP      %s/mcp\n  function calling   %s/v1/tools and %s/v1/calls\n", a.HTTP, a.HTTP, a.HTTP)
+		sayf(c.out, "  MCP over HTTP      %s/mcp\n  function calling   %s/v1/tools and %s/v1/calls\n", a.HTTP, a.HTTP, a.HTTP)
 	}
-	fmt.Fprintf(c.out, "  MCP over stdio     %s mcp\n\nA first search, in another terminal:\n  %s tool search \"greet a person\"\n", me, me)
+	sayf(c.out, "  MCP over stdio     %s mcp\n\nA first search, in another terminal:\n  %s tool search \"greet a person\"\n", me, me)
 }
 
 // surviveHangup keeps SIGHUP, which many send to make a daemon read its configuration again, from ending it. The returned

@@ -43,12 +43,12 @@ func (c *cli) explainCall(ctx context.Context, client *admin.Client, req *adminp
 }
 
 func (c *cli) printStages(e *admin.Explanation) error {
-	fmt.Fprintf(c.err, "call %s of %s with %s\n", e.CallID, e.Tool, e.Arguments)
+	sayf(c.err, "call %s of %s with %s\n", e.CallID, e.Tool, e.Arguments)
 	if len(e.GrantedBy) > 0 {
-		fmt.Fprintf(c.err, "granted by %s\n", strings.Join(e.GrantedBy, ", "))
+		sayf(c.err, "granted by %s\n", strings.Join(e.GrantedBy, ", "))
 	}
 	for _, change := range e.Coerced {
-		fmt.Fprintf(c.err, "coerced %s: %s became %s\n", change.Path, change.From, change.To)
+		sayf(c.err, "coerced %s: %s became %s\n", change.Path, change.From, change.To)
 	}
 	w := tabwriter.NewWriter(c.err, 0, 0, 2, ' ', 0)
 	for _, s := range e.Stages {
@@ -56,7 +56,7 @@ func (c *cli) printStages(e *admin.Explanation) error {
 		if s.Refused != "" {
 			what = "refused, " + string(s.Refused) + ": " + s.Note
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\n", s.Stage, s.Took.Round(time.Microsecond), what)
+		sayf(w, "  %s\t%s\t%s\n", s.Stage, s.Took.Round(time.Microsecond), what)
 	}
 	return w.Flush()
 }

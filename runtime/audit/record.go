@@ -16,7 +16,7 @@ const maxArgs = 64 << 10
 // entry is a record as it will be stored, but for its place in the chain.
 func (l *Log) entry(r *tool.Record) Entry {
 	e := Entry{
-		Time: time.Now(), Kind: r.Kind, CallID: r.CallID, Agent: r.Agent, Session: r.Session, Via: r.Via, Tool: r.Tool,
+		Time: time.Now(), Kind: r.Kind, CallID: r.CallID, Agent: r.Agent, Session: r.Session, Via: r.Via, Tool: storedName(r.Tool),
 		Source: r.Source, SourceName: r.SourceName, Rule: r.Rule, Approval: r.Approval, By: r.By, Outcome: r.Outcome,
 		Code: r.Code, Duration: r.Duration, ResultDigest: digestResult(r.Result),
 	}
@@ -37,13 +37,23 @@ func (l *Log) entry(r *tool.Record) Entry {
 	return e
 }
 
+// maxName bounds the name that is stored, in bytes. A tool's own is never so long, so that only one which does not exist is cut.
+const maxName = 2 * tool.MaxName
+
+// storedName bounds a name that an agent may have made up, lest one call fills the log.
+func storedName(name tool.Name) tool.Name { return cut(strings.ToValidUTF8(name, "\uFFFD"), maxName) }
+
 // storable masks and bounds arguments. They are stored as UTF-8, as exports have them: any other byte would be another one
 // there, and the record's hash could not be made again.
 func (l *Log) storable(args []byte) string {
-	s := strings.ToValidUTF8(l.options.Mask(string(args)), "\uFFFD")
-	if len(s) > maxArgs {
+	return cut(strings.ToValidUTF8(l.options.Mask(string(args)), "\uFFFD"), maxArgs)
+}
+
+// cut bounds a text, in bytes, between characters.
+func cut(s string, limit int) string {
+	if len(s) > limit {
 		const mark = "… (cut)"
-		s = strings.ToValidUTF8(s[:maxArgs-len(mark)], "") + mark
+		s = strings.ToValidUTF8(s[:limit-len(mark)], "") + mark
 	}
 	return s
 }

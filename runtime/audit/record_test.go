@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/hermesd/hermesd/internal/redact"
+	"github.com/hermesd/hermesd/runtime/tool"
 )
 
 func TestStoredArgumentsAreMaskedAndCutBetweenCharacters(t *testing.T) {
@@ -26,6 +27,22 @@ func TestStoredArgumentsAreMaskedAndCutBetweenCharacters(t *testing.T) {
 			}
 			if len(got) > maxArgs || !utf8.ValidString(got) {
 				t.Errorf("%d bytes, UTF-8 %t", len(got), utf8.ValidString(got))
+			}
+		})
+	}
+}
+
+func TestANameThatNoToolHasIsBounded(t *testing.T) {
+	log := &Log{options: Options{Mask: redact.New().Mask}}
+	for name, tt := range map[string]struct{ tool, want string }{
+		"a tool's":           {strings.Repeat("x", tool.MaxName), strings.Repeat("x", tool.MaxName)},
+		"of a million bytes": {strings.Repeat("x", 1<<20), strings.Repeat("x", maxName-9) + "… (cut)"},
+		"cut in a character": {strings.Repeat("é", maxName), strings.Repeat("é", (maxName-9)/2) + "… (cut)"},
+		"no UTF-8":           {"\xff", "\uFFFD"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := log.entry(&tool.Record{Tool: tt.tool}).Tool; got != tt.want {
+				t.Errorf("got %d bytes: %.40q", len(got), got)
 			}
 		})
 	}
