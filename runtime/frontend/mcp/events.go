@@ -43,6 +43,9 @@ type liveSession struct {
 	agent   string
 	version string // negotiated; "" until then
 	streams map[string]*kept
+	base    context.Context // ends when the client ends the session, and every call of the session with it
+	stop    context.CancelFunc
+	posts   sync.WaitGroup // requests that are being answered; none is added once base has ended
 }
 
 // kept is what is left of one stream.
@@ -72,6 +75,7 @@ func (e *events) Open(ctx context.Context, sessionID, streamID string) error {
 			return errTooManySessions
 		}
 		s = &liveSession{agent: agent.Name, streams: map[string]*kept{}}
+		s.base, s.stop = context.WithCancel(context.Background())
 		e.sessions[sessionID] = s
 	}
 	k := &kept{session: sessionID, id: streamID}
@@ -159,6 +163,7 @@ func (e *events) SessionClosed(_ context.Context, sessionID string) error {
 		e.forget(s, k)
 	}
 	delete(e.sessions, sessionID)
+	s.stop()
 	e.room.Leave(s.agent, 1)
 	return nil
 }
@@ -195,13 +200,13 @@ func (e *events) negotiated(sessionID, version string) {
 	}
 }
 
-// of returns the negotiated version of an agent's session, and whether the agent has such a session.
-func (e *events) of(agent, sessionID string) (version string, ok bool) {
+// of returns an agent's session and the version that it negotiated; nil if the agent has no such session, or ended it.
+func (e *events) of(agent, sessionID string) (s *liveSession, version string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s, ok := e.sessions[sessionID]
-	if !ok || s.agent != agent {
-		return "", false
+	if !ok || s.agent != agent || s.base.Err() != nil {
+		return nil, ""
 	}
-	return s.version, true
+	return s, s.version
 }

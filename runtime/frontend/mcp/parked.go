@@ -73,6 +73,8 @@ func serve[T any](ctx context.Context, a *agentServer, reach *reach, do work[T])
 	if !reach.roundTrips() {
 		ctx, cancel := a.owner.bounded(ctx)
 		defer cancel()
+		ctx, leave := a.owner.events.within(ctx, reach.client.ID())
+		defer leave()
 		value, err := do(ctx, reach.host())
 		return outcome[T]{value, err}, nil
 	}

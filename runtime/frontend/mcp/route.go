@@ -69,12 +69,25 @@ func (t *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // session serves a request that belongs to a session: of this agent, at the version that it negotiated, also where the
 // request names none or another. A version that does not exist is left for the SDK to refuse.
 func (t *router) session(w http.ResponseWriter, r *http.Request, id string) {
-	version, ok := t.server.events.of(frontend.AgentOf(r.Context()).Name, id)
+	events := t.server.events
+	session, version := events.of(frontend.AgentOf(r.Context()).Name, id)
+	ok := session != nil
+	said := r.Header.Get(versionHeader)
+	known := said == "" || slices.Contains(sdk.SupportedProtocolVersions(), said)
+	switch {
+	case !ok:
+	case r.Method == http.MethodDelete && known:
+		ok = events.end(session)
+	case r.Method == http.MethodPost:
+		if ok = events.post(session); ok {
+			defer session.posts.Done()
+		}
+	}
 	if !ok {
 		http.Error(w, "session not found", http.StatusNotFound)
 		return
 	}
-	if said := r.Header.Get(versionHeader); version != "" && (said == "" || slices.Contains(sdk.SupportedProtocolVersions(), said)) {
+	if version != "" && known {
 		r.Header.Set(versionHeader, version)
 	}
 	t.withSessions.ServeHTTP(&primed{ResponseWriter: w}, r)
