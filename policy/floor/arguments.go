@@ -1,7 +1,6 @@
 package floor
 
 import (
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,12 +41,18 @@ type check struct {
 // hurries reports whether so much has been looked at that the rest counts as it is written.
 func (c *check) hurries() bool { return c.seen > maxWords }
 
-func (c *check) object(o map[string]any, depth int) {
+// object looks at the members of an object that is the value of the argument of.
+func (c *check) object(of string, o map[string]any, depth int) {
 	for key, v := range o {
 		if c.found != "" {
 			return
 		}
-		c.value(strings.ToLower(key), v, depth)
+		if slices.Contains(pathKeys, of) || looksLikePath(key) { // files by their names: {"files": {"a/b": "content"}}
+			c.path(key, c.removes)
+		}
+		if c.found == "" {
+			c.value(strings.ToLower(key), v, depth)
+		}
 	}
 }
 
@@ -72,7 +77,7 @@ func (c *check) value(key string, v any, depth int) {
 			c.value(key, item, depth+1)
 		}
 	case map[string]any:
-		c.object(v, depth+1)
+		c.object(key, v, depth+1)
 	}
 }
 
@@ -87,22 +92,20 @@ func texts(list []any) []string {
 }
 
 func looksLikePath(s string) bool {
-	return strings.HasPrefix(s, "/") || strings.HasPrefix(s, "~") || strings.HasPrefix(s, "./") || strings.HasPrefix(s, "../") || strings.HasPrefix(s, "file:")
+	s = trim(s)
+	return strings.HasPrefix(s, "/") || strings.HasPrefix(s, "~") || strings.HasPrefix(s, "./") || strings.HasPrefix(s, "../") || fileURI.MatchString(s)
 }
 
 // path looks at an argument that names a file.
 func (c *check) path(s string, all bool) {
-	if len(s) > maxPath || strings.ContainsAny(s, "\x00\n") {
+	if len(s) > maxPath || strings.ContainsAny(trim(s), "\x00\n") {
 		return
 	}
-	if rest, ok := strings.CutPrefix(s, "file:"); ok {
-		rest = strings.TrimPrefix(rest, "//")
-		if plain, err := url.PathUnescape(rest); err == nil {
-			rest = plain
+	for _, name := range spellings(s) {
+		if c.candidates(name, c.starts(), all); c.found != "" {
+			return
 		}
-		s = rest
 	}
-	c.candidates(s, c.starts(), all)
 }
 
 // candidates tries a path from every directory that it may start in.

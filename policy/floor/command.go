@@ -98,10 +98,10 @@ func (c *check) expand(word string) string {
 var braces = strings.NewReplacer("{", "*{")
 
 // parts are the paths that a word may hold: the word itself and what follows an equals sign, a colon or a comma, as in
-// --file=x, of=x and host:x.
+// --file=x, of=x and host:x, and what a file URI names.
 func parts(word string) []string {
 	word = dropBraces(word)
-	list := []string{word}
+	list := spellings(word)
 	for _, p := range strings.FieldsFunc(word, func(r rune) bool { return r == '=' || r == ':' || r == ',' || r == '@' }) {
 		if p != word {
 			list = append(list, p)
@@ -147,9 +147,18 @@ func split(line string) []string {
 			quote = 0
 		case b == '\\' && i+1 < len(line):
 			i++
+			if quote != 0 && strings.IndexByte("$`\"\\\n", line[i]) < 0 { // between double quotes it escapes only these
+				word.WriteByte(b)
+			}
 			if line[i] != '\n' {
 				word.WriteByte(line[i])
 				started = true
+			}
+		case b == '$' && quote == 0 && i+1 < len(line) && (line[i+1] == '\'' || line[i+1] == '"'):
+			if m := ansi.FindStringSubmatch(line[i:]); m != nil {
+				word.WriteString(unquoteANSI(m[1]))
+				started = true
+				i += len(m[0]) - 1
 			}
 		case b == '\'' || b == '"':
 			quote, started = b, true
@@ -167,6 +176,7 @@ func split(line string) []string {
 	// What a quoted word holds may be a command itself, as after sh -c.
 	for _, w := range slices.Clone(words) {
 		if strings.ContainsAny(w, " \t\n;|&<>()`") {
+			w = ansiAnywhere.ReplaceAllStringFunc(w, func(q string) string { return unquoteANSI(q[2 : len(q)-1]) })
 			words = append(append(words, separator), split(strings.NewReplacer(`"`, " ", "'", " ").Replace(w))...)
 		}
 	}

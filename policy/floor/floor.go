@@ -101,7 +101,7 @@ func Rules() []string { return []string{RuleSecrets, RuleState, RuleConfig, Rule
 // Decide says what the floor wants with a call. args are the decoded arguments.
 func (f *Floor) Decide(d *tool.Definition, agent string, args map[string]any) Decision {
 	c := check{floor: f, definition: d, agent: agent, writes: d.Source != tool.SourceBuiltin || !d.Annotations.IsReadOnly(), removes: removes.MatchString(d.Name)}
-	c.object(args, 0)
+	c.object("", args, 0)
 	if c.found == "" && installs(d, args) {
 		c.found = RuleInstall
 	}

@@ -82,6 +82,24 @@ func TestWhatTouchesTheDaemonIsStopped(t *testing.T) {
 		"a path in a list, deep inside":                     {write, `{"edits":[{"target":"ROOT/var/hermesd/hermesd.db"}]}`, floor.Deny},
 		"a path under an unknown key":                       {write, `{"thing":"ROOT/var/hermesd/hermesd.db"}`, floor.Deny},
 		"a file URL":                                        {write, `{"uri":"file://ROOT/var/hermesd/h%65rmesd.db"}`, floor.Deny},
+		"a file URL in capitals":                            {write, `{"path":"FILE://ROOT/var/hermesd/hermesd.db"}`, floor.Deny},
+		"a file URL with a host":                            {write, `{"path":"file://localhostROOT/etc/hermesd/config.hcl"}`, floor.Deny},
+		"a file URL with one slash":                         {write, `{"thing":"file:ROOT/etc/hermesd/config.hcl"}`, floor.Deny},
+		"a file URL with a query and a fragment":            {write, `{"thing":"file://ROOT/etc/hermesd/config.hcl?a#b"}`, floor.Deny},
+		"a file URL with a broken escape":                   {write, `{"thing":"file://ROOT/etc/%zz/../h%65rmesd/config.hcl"}`, floor.Deny},
+		"a file URL behind a server's own":                  {foreign, `{"uri":"mcp://kb/FILE://localhostROOT/var/hermesd/hermesd.db"}`, floor.Deny},
+		"a file URL of something else":                      {foreign, `{"uri":"mcp://kb/FILE://localhostROOT/home/docs/a.md"}`, ""},
+		"a path as a key":                                   {write, `{"contents":{"ROOT/etc/hermesd/config.hcl":"x"}}`, floor.Deny},
+		"a relative path as a key":                          {write, `{"files":{"conf":{"text":"x"}}}`, floor.Deny},
+		"a blank before a path":                             {write, `{"thing":" ROOT/etc/hermesd/config.hcl"}`, floor.Deny},
+		"a blank after a path":                              {write, `{"path":"ROOT/etc/hermesd/config.hcl "}`, floor.Deny},
+		"a line's end after a path":                         {write, `{"path":"\tROOT/etc/hermesd/config.hcl\r\n"}`, floor.Deny},
+		"a null after a path":                               {write, `{"path":"ROOT/etc/hermesd/config.hcl\u0000"}`, floor.Deny},
+		"a command with escapes":                            {terminal, `{"command":"cat $'\\x2f..ROOT/var/h\\145rm\\u0065sd/hermesd.db'"}`, floor.Deny},
+		"a command with escapes, in a shell inside":         {terminal, `{"command":"bash -c \"cat $'ROOT/var/h\\x65rmesd/hermesd.db'\""}`, floor.Deny},
+		"a command with escapes that says nothing":          {terminal, `{"command":"printf $'\\x2f\\n it\\'s' $'"}`, ""},
+		"a command with a translated text":                  {terminal, `{"command":"cat $\"ROOT/var/hermesd/hermesd.db\""}`, floor.Deny},
+		"a command with a file URL":                         {terminal, `{"command":"curl FILE://localhostROOT/var/h%65rmesd/hermesd.db"}`, floor.Deny},
 		"a text that speaks of the configuration":           {write, `{"path":"a.md","content":"see ROOT/etc/hermesd/config.hcl\n"}`, ""},
 		"a plugin's own folder":                             {write, `{"path":"ROOT/var/hermesd/plugins/terminal/x"}`, ""},
 		"the folder of all plugins":                         {write, `{"path":"ROOT/var/hermesd/plugins"}`, floor.Deny},
@@ -136,7 +154,7 @@ func TestWhatTouchesTheDaemonIsStopped(t *testing.T) {
 }
 
 func FuzzDecide(f *testing.F) {
-	for _, s := range []string{"cat /a/b", `sh -c "x 'y'"`, `\`, "{", "$HOME/{a,b", "~", "file://%zz", "[", "a=b:c,d"} {
+	for _, s := range []string{"cat /a/b", `sh -c "x 'y'"`, `\`, "{", "$HOME/{a,b", "~", "file://%zz", "[", "a=b:c,d", `$'\x2fa\057b\u0063' $'`, "mcp://kb/FILE://h/a%2fb%z?q#f", " /a/b\n"} {
 		f.Add(s)
 	}
 	fl := floor.New(&floor.Options{Config: []string{"/a/b"}, State: "/s", Free: "/s/plugins", Home: "/h"})
@@ -144,6 +162,11 @@ func FuzzDecide(f *testing.F) {
 		fl.Decide(terminal, "desk", map[string]any{"command": s, "path": s})
 		if d := fl.Decide(terminal, "desk", map[string]any{"command": []any{"cat", "/a/b", s}}); d.Action != floor.Deny {
 			t.Errorf("%q beside a protected path: %+v", s, d)
+		}
+		for _, path := range []string{" /a/b\n", "FILE:///a/b", "mcp://kb/file://localhost/a/%62"} {
+			if d := fl.Decide(write, "desk", map[string]any{"x": s, path: s}); d.Action != floor.Deny {
+				t.Errorf("the protected path %q as the name of %q: %+v", path, s, d)
+			}
 		}
 	})
 }

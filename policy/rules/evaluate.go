@@ -39,14 +39,34 @@ func (c *compiled) narrow(call *Call) (narrowed, bool) {
 // evaluation is one call while rules are held against it; what they need of it is made once.
 type evaluation struct {
 	call *Call
-	base map[string]cty.Value // tool, agent and session
-	args map[string]cty.Value // arguments converted so far
-	all  cty.Value            // all of them, when a rule needs that
+	// normal is the same call with its URIs in normal form, if it comes with others. A server may take one form for the
+	// other, so deny and ask match if either does, and allow only if both do.
+	normal *evaluation
+	base   map[string]cty.Value // tool, agent and session
+	args   map[string]cty.Value // arguments converted so far
+	all    cty.Value            // all of them, when a rule needs that
+}
+
+func evaluate(call *Call) *evaluation {
+	e := &evaluation{call: call}
+	if n := call.normal(); n != nil {
+		e.normal = &evaluation{call: n}
+	}
+	return e
 }
 
 // matches reports whether the rule's condition holds, and what went wrong if it could not be worked out: deny and ask
 // then count as matched, allow does not.
 func (n *narrowed) matches(e *evaluation) (matched bool, problem string) {
+	matched, problem = n.holds(e)
+	if e.normal != nil && matched == (n.rule.source.Action == Allow) {
+		return n.holds(e.normal)
+	}
+	return matched, problem
+}
+
+// holds is matches for one form of the call.
+func (n *narrowed) holds(e *evaluation) (matched bool, problem string) {
 	problem = n.problem
 	if len(n.rule.rest) > 0 {
 		ctx := &hcl.EvalContext{Functions: n.rule.functions, Variables: e.variables(n.rule.needs)}

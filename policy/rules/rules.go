@@ -104,9 +104,9 @@ func (s *Set) Len() int { return len(s.rules) }
 func (s *Set) Decide(call *Call) Decision {
 	var failures []Failure
 	var asks, allows *compiled
-	e := evaluation{call: call}
+	e := evaluate(call)
 	for _, n := range s.candidates(call) {
-		matched, problem := n.matches(&e)
+		matched, problem := n.matches(e)
 		if problem != "" {
 			failures = append(failures, Failure{n.rule.source.Name, n.rule.where, problem})
 		}
@@ -148,11 +148,11 @@ type Trace struct {
 // Explain says for every rule whether it matched.
 func (s *Set) Explain(call *Call) []Trace {
 	list := make([]Trace, len(s.rules))
-	e := evaluation{call: call}
+	e := evaluate(call)
 	for i, r := range s.rules {
 		t := Trace{Rule: r.source.Name, Where: r.where, Action: r.source.Action}
 		if n, ok := r.narrow(call); ok {
-			t.Matched, t.Problem = n.matches(&e)
+			t.Matched, t.Problem = n.matches(e)
 		}
 		list[i] = t
 	}
