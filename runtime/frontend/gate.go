@@ -68,6 +68,10 @@ func (g *Gate) MaxBody() int64 { return g.options.MaxBody }
 // Handler puts the gate in front of next.
 func (g *Gate) Handler(next http.Handler) http.Handler {
 	return g.Public(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.Header["Authorization"]) > 1 { // a proxy may have read the other
+			g.refuse(w, r, http.StatusBadRequest, tool.Errorf(tool.BadRequest, "the header Authorization is there more than once; send it once"))
+			return
+		}
 		agent, err := g.agent(r)
 		if err != nil {
 			challenge := `Bearer realm="hermesd"`

@@ -180,6 +180,11 @@ func (e *endpoint) post(t *testing.T, body string, header map[string]string) *ht
 
 func (e *endpoint) request(t *testing.T, method, body string, header map[string]string) *http.Response {
 	t.Helper()
+	return e.send(t, e.prepare(t, method, body, header))
+}
+
+func (e *endpoint) prepare(t *testing.T, method, body string, header map[string]string) *http.Request {
+	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, e.url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
@@ -197,6 +202,11 @@ func (e *endpoint) request(t *testing.T, method, body string, header map[string]
 			req.Header.Set(k, v)
 		}
 	}
+	return req
+}
+
+func (e *endpoint) send(t *testing.T, req *http.Request) *http.Response {
+	t.Helper()
 	base := &http.Transport{}
 	t.Cleanup(base.CloseIdleConnections)
 	resp, err := (&http.Client{Transport: base}).Do(req)

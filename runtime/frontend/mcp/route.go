@@ -54,7 +54,9 @@ func (t *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id := r.Header.Get(sessionHeader)
-	switch {
+	switch twice := saidTwice(r.Header); {
+	case twice != "":
+		refuseHeader(w, twice)
 	case r.Header.Get(versionHeader) >= stateless:
 		t.serveStateless(w, r)
 	case id != "":
