@@ -12,7 +12,8 @@ import (
 // The bounds of what is looked at; the schema's and the front ends' bounds hold for the rest.
 const (
 	maxDepth = 32
-	maxPath  = 4096 // PATH_MAX of Linux
+	maxPath  = 4096     // PATH_MAX of Linux; a name may be longer as it is written
+	maxURI   = 64 << 10 // a longer text is no file URI
 )
 
 // commandKeys are the arguments that a shell or an interpreter gets as its program.
@@ -93,12 +94,12 @@ func texts(list []any) []string {
 
 func looksLikePath(s string) bool {
 	s = trim(s)
-	return strings.HasPrefix(s, "/") || strings.HasPrefix(s, "~") || strings.HasPrefix(s, "./") || strings.HasPrefix(s, "../") || fileURI.MatchString(s)
+	return strings.HasPrefix(s, "/") || strings.HasPrefix(s, "~") || strings.HasPrefix(s, "./") || strings.HasPrefix(s, "../") || len(s) <= maxURI && fileURI.MatchString(s)
 }
 
 // path looks at an argument that names a file.
 func (c *check) path(s string, all bool) {
-	if len(s) > maxPath || strings.ContainsAny(trim(s), "\x00\n") {
+	if strings.ContainsAny(trim(s), "\x00\n") {
 		return
 	}
 	for _, name := range spellings(s) {
@@ -127,6 +128,9 @@ func (c *check) candidates(s string, bases []string, all bool) {
 
 // climb tries a path with .. in it as the kernel walks it. The last part may not be there yet.
 func (c *check) climb(path string, all bool) {
+	if len(path) > maxPath {
+		return
+	}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		dir, last := filepath.Split(path)
@@ -139,7 +143,9 @@ func (c *check) climb(path string, all bool) {
 }
 
 func (c *check) try(path string, all bool) {
-	path = filepath.Clean(path)
+	if path = filepath.Clean(path); len(path) > maxPath {
+		return
+	}
 	if !wild(path) {
 		c.found = c.hit(c.resolve(path), all)
 		return

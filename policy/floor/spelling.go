@@ -16,6 +16,9 @@ func spellings(s string) []string {
 	if bare != s {
 		list = append(list, bare)
 	}
+	if len(bare) > maxURI {
+		return list
+	}
 	at := fileURI.FindStringSubmatchIndex(bare)
 	if at == nil {
 		return list

@@ -39,9 +39,9 @@ func (c *compiled) narrow(call *Call) (narrowed, bool) {
 // evaluation is one call while rules are held against it; what they need of it is made once.
 type evaluation struct {
 	call *Call
-	// normal is the same call with its URIs in normal form, if it comes with others. A server may take one form for the
-	// other, so deny and ask match if either does, and allow only if both do.
-	normal *evaluation
+	// others are the same call with its URIs in normal forms, if it comes with others. A server may take one form for the
+	// other, so deny and ask match if any does, and allow only if all do.
+	others []*evaluation
 	base   map[string]cty.Value // tool, agent and session
 	args   map[string]cty.Value // arguments converted so far
 	all    cty.Value            // all of them, when a rule needs that
@@ -49,8 +49,10 @@ type evaluation struct {
 
 func evaluate(call *Call) *evaluation {
 	e := &evaluation{call: call}
-	if n := call.normal(); n != nil {
-		e.normal = &evaluation{call: n}
+	for _, whole := range []bool{false, true} {
+		if n := call.normal(whole); n != nil {
+			e.others = append(e.others, &evaluation{call: n})
+		}
 	}
 	return e
 }
@@ -59,8 +61,11 @@ func evaluate(call *Call) *evaluation {
 // then count as matched, allow does not.
 func (n *narrowed) matches(e *evaluation) (matched bool, problem string) {
 	matched, problem = n.holds(e)
-	if e.normal != nil && matched == (n.rule.source.Action == Allow) {
-		return n.holds(e.normal)
+	for _, other := range e.others {
+		if matched != (n.rule.source.Action == Allow) {
+			break
+		}
+		matched, problem = n.holds(other)
 	}
 	return matched, problem
 }

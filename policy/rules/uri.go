@@ -10,14 +10,14 @@ import (
 )
 
 // normal is the call with the URIs of resources in their normal form; nil if they have it, or if it asks for none. Only
-// methods of a library are looked at: what a tool's argument means is its own affair.
-func (c *Call) normal() *Call {
+// methods of a library are looked at: what a tool's argument means is its own affair. whole is as for [normalURI].
+func (c *Call) normal(whole bool) *Call {
 	if c.Definition == nil || !strings.Contains(c.Definition.Name, "/") {
 		return nil
 	}
-	args := normalMember(c.Arguments, c.Definition)
+	args := normalMember(c.Arguments, c.Definition, whole)
 	if ref, ok := c.Arguments["ref"].(map[string]any); ok { // of a completion
-		if changed := normalMember(ref, c.Definition); changed != nil {
+		if changed := normalMember(ref, c.Definition, whole); changed != nil {
 			if args == nil {
 				args = maps.Clone(c.Arguments)
 			}
@@ -33,12 +33,12 @@ func (c *Call) normal() *Call {
 }
 
 // normalMember is an object with its URI in normal form; nil if nothing changes.
-func normalMember(o map[string]any, d *tool.Definition) map[string]any {
+func normalMember(o map[string]any, d *tool.Definition, whole bool) map[string]any {
 	uri, ok := o["uri"].(string)
 	if !ok {
 		return nil
 	}
-	n := normalURI(uri, d.SourceName)
+	n := normalURI(uri, d.SourceName, whole)
 	if n == uri {
 		return nil
 	}
@@ -55,8 +55,9 @@ var (
 // normalURI is the normal form of RFC 3986, section 6.2.2: scheme and host in lower case, no escapes of unreserved
 // characters, no dot segments. It also takes off hermesd's own mcp://SERVER/ and does what common parsers do: blanks around
 // a URI, tabs and line ends in it and a default port go; in file, http and https a backslash is a slash. A file URI has no
-// host if that is this machine (RFC 8089), and no escaped or doubled slashes, which no file name holds.
-func normalURI(uri, server string) string {
+// host if that is this machine (RFC 8089), and no escaped or doubled slashes, which no file name holds. It has no query either: with whole, a question mark
+// and a number sign are part of its path, as servers see it that only cut off "file://".
+func normalURI(uri, server string, whole bool) string {
 	uri = strings.Map(func(r rune) rune {
 		if r == '\t' || r == '\n' || r == '\r' {
 			return -1
@@ -73,7 +74,7 @@ func normalURI(uri, server string) string {
 	rest := uri[len(kind):]
 	kind = strings.ToLower(kind)
 	tail := ""
-	if end := strings.IndexAny(rest, "?#"); end >= 0 {
+	if end := strings.IndexAny(rest, "?#"); end >= 0 && !(whole && strings.HasPrefix(kind, "file:")) {
 		rest, tail = rest[:end], unescape(rest[end:], false)
 	}
 	file, web := kind == "file:", kind == "http:" || kind == "https:"
