@@ -60,3 +60,68 @@ func TestAHeaderThatIsThereTwiceIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// A body is one message, or the batch of them that old clients may send, and says each thing once.
+func TestABodyThatSaysSomethingTwiceIsRefused(t *testing.T) {
+	p := providertest.New("t", core(providertest.Echo("t_echo")), core(providertest.Echo("t_other")))
+	e := serve(t, p)
+	id := e.connect(t, older, nil).ID()
+	charset := plainHeader("t_echo")
+	charset["Content-Type"] = "application/json; charset=utf-8"
+	ways := map[string]map[string]string{
+		"plain headers": plainHeader("t_echo"), "by the SDK": charset, "without a version": {},
+		"in a session": {"Mcp-Session-Id": id, "Mcp-Protocol-Version": older},
+	}
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+	message := func(way, members, params string) string {
+		if ways[way]["Mcp-Method"] != "" {
+			params = meta + "," + params
+		}
+		return `{"jsonrpc":"2.0",` + members + `,"params":{` + params + `}}`
+	}
+	const members, params = `"id":7,"method":"tools/call"`, `"name":"t_echo","arguments":{"x":1}`
+	for way, header := range ways {
+		good := message(way, members, params)
+		cases := map[string]struct {
+			body string
+			code int
+			id   string
+		}{
+			"method":                  {message(way, `"method":"ping",`+members, params), -32600, "7"},
+			"method, escaped":         {message(way, members+`,"m\u0065thod":"ping"`, params), -32600, "7"},
+			"id":                      {message(way, `"id":8,`+members, params), -32600, "null"},
+			"params":                  {message(way, members+`,"params":{}`, params), -32600, "7"},
+			"name":                    {message(way, members, params+`,"name":"t_other"`), -32600, "7"},
+			"the same name":           {message(way, members, `"name":"t_echo",`+params), -32600, "7"},
+			"arguments":               {message(way, members, params+`,"arguments":{"x":2}`), -32600, "7"},
+			"_meta":                   {message(way, members, params+`,"_meta":{},"_meta":{}`), -32600, "7"},
+			"a message after another": {good + good, -32700, "null"},
+			"a message, then a line":  {good + "\n" + good + "\n", -32700, "null"},
+			"text after a message":    {good + "x", -32700, "null"},
+			"in a batch":              {"[" + good + "," + message(way, members, params+`,"name":"t_other"`) + "]", -32600, "7"},
+		}
+		before := len(p.Calls())
+		for name, c := range cases {
+			resp := e.post(t, c.body, header)
+			var m struct {
+				ID    json.RawMessage
+				Error struct{ Code int }
+			}
+			raw := readMessages(t, resp)[0]
+			if err := json.Unmarshal(raw, &m); err != nil || resp.StatusCode != http.StatusBadRequest || m.Error.Code != c.code || string(m.ID) != c.id {
+				t.Errorf("%s, %s: HTTP %d: %s", way, name, resp.StatusCode, raw)
+			}
+		}
+		if ran := len(p.Calls()) - before; ran != 0 {
+			t.Errorf("%s: %d calls ran", way, ran)
+		}
+		twiceInArguments := message(way, members, `"name":"t_echo","arguments":{"name":1,"name":1}`)
+		for name, body := range map[string]string{"good": good, "arguments are the tool's": twiceInArguments, "space around it": "\n" + good + " \n"} {
+			if resp := e.post(t, body, header); resp.StatusCode != http.StatusOK {
+				t.Errorf("%s, %s: HTTP %d: %s", way, name, resp.StatusCode, readMessages(t, resp))
+			} else {
+				readMessages(t, resp)
+			}
+		}
+	}
+}

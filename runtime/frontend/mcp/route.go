@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -11,6 +10,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/hermesd/hermesd/internal/rawjson"
 	"github.com/hermesd/hermesd/runtime/frontend"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
@@ -73,6 +73,11 @@ func (t *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (t *router) session(w http.ResponseWriter, r *http.Request, id string) {
 	events := t.server.events
 	session, version := events.of(frontend.AgentOf(r.Context()).Name, id)
+	if session != nil && r.Method == http.MethodPost {
+		if _, ok := takeIn(w, r); !ok {
+			return
+		}
+	}
 	ok := session != nil
 	said := r.Header.Get(versionHeader)
 	known := said == "" || slices.Contains(sdk.SupportedProtocolVersions(), said)
@@ -98,11 +103,10 @@ func (t *router) session(w http.ResponseWriter, r *http.Request, id string) {
 // look serves a request without a version and without a session by what its body is: initialize opens a session,
 // everything else is served without one.
 func (t *router) look(w http.ResponseWriter, r *http.Request) {
-	raw, ok := readBody(w, r)
+	raw, ok := takeIn(w, r)
 	if !ok {
 		return
 	}
-	r.Body = io.NopCloser(bytes.NewReader(raw))
 	if !opensSession(raw) {
 		t.without.ServeHTTP(w, r)
 		return
@@ -130,24 +134,19 @@ func readBody(w http.ResponseWriter, r *http.Request) (raw []byte, ok bool) {
 }
 
 // opensSession reports whether a body is, or as a batch contains, an initialize request.
-func opensSession(body []byte) bool {
-	type message struct {
-		Method string `json:"method"`
-	}
-	if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) {
-		var batch []message
-		if json.Unmarshal(body, &batch) != nil {
-			return false
-		}
-		for _, m := range batch {
-			if m.Method == methodInitialize {
-				return true
+func opensSession(body []byte) (opens bool) {
+	each := func(message json.RawMessage) {
+		rawjson.Members(message, func(key string, value json.RawMessage) {
+			if key == "method" {
+				method, _ := rawjson.String(value)
+				opens = opens || method == methodInitialize
 			}
-		}
-		return false
+		})
 	}
-	var m message
-	return json.Unmarshal(body, &m) == nil && m.Method == methodInitialize
+	if !rawjson.Elements(body, each) {
+		each(body)
+	}
+	return opens
 }
 
 // primed adds to the SDK's first event of a stream, which gives the client an id to take the stream up by, how long to

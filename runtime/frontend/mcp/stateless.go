@@ -39,7 +39,11 @@ type statelessCall struct {
 
 // serveStateless serves a request without a session.
 func (t *router) serveStateless(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodPost && plainHeaders(r.Header) {
+	if r.Method != http.MethodPost {
+		t.without.ServeHTTP(w, r) // which says what is wrong
+		return
+	}
+	if plainHeaders(r.Header) {
 		raw, ok := readBody(w, r)
 		if !ok {
 			return
@@ -52,7 +56,9 @@ func (t *router) serveStateless(w http.ResponseWriter, r *http.Request) {
 		}
 		r.Body = io.NopCloser(bytes.NewReader(raw))
 	}
-	t.without.ServeHTTP(w, r)
+	if _, ok := takeIn(w, r); ok {
+		t.without.ServeHTTP(w, r)
+	}
 }
 
 // plainHeaders reports whether a request's headers are those of an ordinary tools/call.

@@ -210,6 +210,9 @@ func decode(text []byte, prepare func(json.RawMessage) json.RawMessage) (message
 		}
 	}
 	for _, part := range parts {
+		if err := saysOnce(part); err != nil {
+			return nil, jsonrpc.CodeInvalidRequest, fmt.Errorf("invalid request: %w", err)
+		}
 		m, err := jsonrpc.DecodeMessage(prepare(part))
 		if err != nil {
 			return nil, jsonrpc.CodeInvalidRequest, fmt.Errorf("invalid request: %w", err)

@@ -73,6 +73,7 @@ func TestStreamAnswersGarbageAndGoesOn(t *testing.T) {
 		"an id that is none":         {`{"jsonrpc":"2.0","id":{},"method":"ping"}`, -32600},
 		"an empty batch":             {`[]`, -32600},
 		"a batch of something else":  {`[1]`, -32600},
+		"something said twice":       {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"b"}}`, -32600},
 		"a line longer than 16 MiB":  {`{"jsonrpc":"2.0","id":1,"method":"ping","x":"` + strings.Repeat("x", 17<<20) + `"}`, -32600},
 		"nesting without an end":     {strings.Repeat("[", 100_000), -32700},
 		"nesting that is too deep":   {`{"jsonrpc":"2.0","id":1,"method":"ping","params":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`, -32600},
