@@ -17,7 +17,11 @@ func freeSpace(dir string) finding {
 	free := s.Bavail * uint64(s.Bsize)
 	text := fmt.Sprintf("%d MiB free where the state is kept", free>>20)
 	if s.Blocks > 0 && 1-float64(s.Bavail)/float64(s.Blocks) >= fullShare {
-		return finding{"disk", note, text, "free some: a full disk stops the audit, and with it every call"}
+		level := note
+		if free < 1<<20 {
+			level = problem
+		}
+		return finding{"disk", level, text, "free some: a full disk stops the audit, and with it every call"}
 	}
 	return finding{"disk", fine, text, ""}
 }

@@ -199,6 +199,9 @@ func (c *cli) askDaemon(ctx context.Context, client *admin.Client) ([]finding, e
 		return nil, err
 	}
 	list := []finding{{"daemon", fine, fmt.Sprintf("version %s, pid %d, %d tools", status.GetVersion(), status.GetPid(), status.GetTools()), ""}}
+	if why := status.GetBlocked(); why != "" {
+		list = append(list, finding{"calls", problem, why, "free the disk and give the daemon's user access to the state directory; it goes on by itself within a second, and if it does not, restart it"})
+	}
 	if status.GetVersion() != version {
 		list = append(list, finding{"daemon", note, fmt.Sprintf("this command is version %s, the daemon %s", version, status.GetVersion()), "restart the daemon after an upgrade"})
 	}

@@ -29,7 +29,7 @@ func (d *Daemon) adminOptions(f *fronts) *admin.Options {
 // Facts implements admin.Daemon.
 func (x facts) Facts() admin.Facts {
 	d := x.d
-	out := admin.Facts{Version: d.options.Version, Started: d.started, StateDir: d.cfg.StateDir, Agents: d.agents.names}
+	out := admin.Facts{Version: d.options.Version, Started: d.started, StateDir: d.cfg.StateDir, Agents: d.agents.names, Blocked: d.healthy()}
 	if len(d.cfg.Files) > 0 {
 		out.ConfigPath = d.cfg.Files[0]
 	}

@@ -108,6 +108,9 @@ func TestHealthTellsWhyCallsCannotRun(t *testing.T) {
 			if status != c.status || !strings.Contains(body, c.says) {
 				t.Errorf("%d %s", status, body)
 			}
+			if blocked := (facts{d, &fronts{}}).Facts().Blocked; (blocked == nil) != (status == 200) {
+				t.Errorf("doctor is told %v, and the health page says %d", blocked, status)
+			}
 		})
 	}
 }

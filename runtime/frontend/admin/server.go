@@ -35,6 +35,8 @@ type Facts struct {
 	Addresses  []Address
 	// Agents are the names of all agents, in the order of the configuration.
 	Agents []string
+	// Blocked is why no call runs at the moment; nil where calls run.
+	Blocked error
 }
 
 // Address is one place where the daemon listens.
@@ -77,7 +79,8 @@ type Options struct {
 	Audit     Audit
 	// Warnings are what an operator should know about the configuration; nil has none.
 	Warnings func() []string
-	// Mask hides secrets in errors, and in the arguments of an explained call; nil hides none.
+	// Mask hides secrets in errors, in what providers say of themselves, and in the arguments of an explained call; nil
+	// hides none.
 	Mask   func(string) string
 	Logger *slog.Logger // nil discards
 }

@@ -42,6 +42,9 @@ func (s *Server) Status(context.Context, *adminpb.StatusRequest) (*adminpb.Statu
 		ConfigPath: facts.ConfigPath, StateDir: facts.StateDir,
 		Generation: snapshot.Generation, Tools: int32(len(snapshot.Entries())),
 	}
+	if facts.Blocked != nil {
+		r.Blocked = s.shown(facts.Blocked.Error())
+	}
 	for _, a := range facts.Addresses {
 		r.Addresses = append(r.Addresses, &adminpb.Address{Name: a.Name, Address: a.Address})
 	}
@@ -95,9 +98,9 @@ func (s *Server) InspectProvider(_ context.Context, req *adminpb.InspectProvider
 	offer := p.Offer()
 	for i := range offer.Tools {
 		d := &offer.Tools[i]
-		t := toolOf(d)
+		t := s.toolOf(d)
 		word, reason := condition(offer, d.Name)
-		t.Condition, t.Reason = word, valid(reason)
+		t.Condition, t.Reason = word, s.shown(reason)
 		r.Tools = append(r.Tools, t)
 	}
 	return r, nil
@@ -115,18 +118,18 @@ func condition(o *provider.Offer, name tool.Name) (word, reason string) {
 
 func (s *Server) statusOf(p provider.Provider) *adminpb.ProviderStatus {
 	id, offer := p.Identity(), p.Offer()
-	refused := validAll(offer.Refused)
+	refused := s.shownAll(offer.Refused)
 	for _, r := range s.options.Catalog.Snapshot().Rejects() {
 		if r.Origin.Provider == id.Name && r.Origin.Source == id.Source {
-			refused[valid(r.Name)] = valid(r.Reason)
+			refused[s.shown(r.Name)] = s.shown(r.Reason)
 		}
 	}
 	return &adminpb.ProviderStatus{
-		Name: id.Name, Source: string(id.Source), State: string(offer.Status.State), Reason: valid(offer.Status.Reason),
+		Name: id.Name, Source: string(id.Source), State: string(offer.Status.State), Reason: s.shown(offer.Status.Reason),
 		Since: timestamp(offer.Status.Since), LastSuccess: timestamp(offer.Status.LastSuccess),
 		Restarts: int32(offer.Status.Restarts), Pid: int32(offer.Status.PID), Tools: int32(len(offer.Tools)),
-		Unmet: validAll(offer.Unmet), Refused: refused,
-		Healthy: offer.Status.Healthy(), Failure: valid(offer.Status.Failure), LastFailure: timestamp(offer.Status.LastFailure),
+		Unmet: s.shownAll(offer.Unmet), Refused: refused,
+		Healthy: offer.Status.Healthy(), Failure: s.shown(offer.Status.Failure), LastFailure: timestamp(offer.Status.LastFailure),
 	}
 }
 
@@ -137,21 +140,23 @@ func timestamp(t time.Time) *timestamppb.Timestamp {
 	return timestamppb.New(t)
 }
 
-func toolOf(d *tool.Definition) *adminpb.Tool {
+func (s *Server) toolOf(d *tool.Definition) *adminpb.Tool {
 	return &adminpb.Tool{
 		Name: d.Name, Source: string(d.Source), SourceName: d.SourceName, Toolset: d.Toolset,
-		Coldness: string(d.Coldness), Description: valid(d.Description),
+		Coldness: string(d.Coldness), Description: s.shown(d.Description),
 	}
 }
 
-// valid makes a text one that protobuf takes: reasons may quote what a process wrote, and one wrong byte would cost the
-// whole answer.
-func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+// shown is a text of somebody else's as an operator reads it: a reason may quote what a process wrote, with a secret that it
+// was given. It is one that protobuf takes, too: one wrong byte would cost the whole answer.
+func (s *Server) shown(text string) string { return valid(s.options.Mask(text)) }
 
-func validAll(m map[tool.Name]string) map[string]string {
+func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+
+func (s *Server) shownAll(m map[tool.Name]string) map[string]string {
 	out := make(map[string]string, len(m))
 	for k, v := range m {
-		out[valid(k)] = valid(v)
+		out[s.shown(k)] = s.shown(v)
 	}
 	return out
 }

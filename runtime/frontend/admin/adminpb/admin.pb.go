@@ -76,6 +76,7 @@ type StatusResponse struct {
 	ProvidersReady int32                  `protobuf:"varint,10,opt,name=providers_ready,json=providersReady,proto3" json:"providers_ready,omitempty"`
 	Agents         []*AgentStatus         `protobuf:"bytes,11,rep,name=agents,proto3" json:"agents,omitempty"`
 	Collisions     []*Collision           `protobuf:"bytes,12,rep,name=collisions,proto3" json:"collisions,omitempty"`
+	Blocked        string                 `protobuf:"bytes,13,opt,name=blocked,proto3" json:"blocked,omitempty"` // why no call runs at the moment; empty where calls run
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -192,6 +193,13 @@ func (x *StatusResponse) GetCollisions() []*Collision {
 		return x.Collisions
 	}
 	return nil
+}
+
+func (x *StatusResponse) GetBlocked() string {
+	if x != nil {
+		return x.Blocked
+	}
+	return ""
 }
 
 type Address struct {
@@ -2269,7 +2277,7 @@ var File_admin_proto protoreflect.FileDescriptor
 const file_admin_proto_rawDesc = "" +
 	"\n" +
 	"\vadmin.proto\x12\x0fhermes.admin.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x0f\n" +
-	"\rStatusRequest\"\xd7\x03\n" +
+	"\rStatusRequest\"\xf1\x03\n" +
 	"\x0eStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x05R\x03pid\x124\n" +
@@ -2288,7 +2296,8 @@ const file_admin_proto_rawDesc = "" +
 	"\x06agents\x18\v \x03(\v2\x1c.hermes.admin.v1.AgentStatusR\x06agents\x12:\n" +
 	"\n" +
 	"collisions\x18\f \x03(\v2\x1a.hermes.admin.v1.CollisionR\n" +
-	"collisions\"7\n" +
+	"collisions\x12\x18\n" +
+	"\ablocked\x18\r \x01(\tR\ablocked\"7\n" +
 	"\aAddress\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\"\xa9\x01\n" +
