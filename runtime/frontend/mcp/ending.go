@@ -47,19 +47,12 @@ func (e *events) end(s *liveSession) bool {
 	return true
 }
 
-// base ends when the client ends a session. What is no session of HTTP ends in another way.
+// base ends with a session, and with the front end. What is no session of HTTP ends with the front end only.
 func (e *events) base(sessionID string) context.Context {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if s, ok := e.sessions[sessionID]; ok {
 		return s.base
 	}
-	return context.Background()
-}
-
-// within ends ctx with a session, too.
-func (e *events) within(ctx context.Context, sessionID string) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(e.base(sessionID), cancel)
-	return ctx, func() { stop(); cancel() }
+	return e.all
 }

@@ -31,6 +31,7 @@ var (
 type events struct {
 	maxBytes int
 	onClosed func(sessionID string) // hears of sessions that have ended; may be nil
+	all      context.Context        // every session ends with it
 
 	mu       sync.Mutex
 	sessions map[string]*liveSession
@@ -58,7 +59,7 @@ type kept struct {
 }
 
 func newEvents(maxSessions, maxBytes int) *events {
-	return &events{maxBytes: maxBytes, room: frontend.Shares{Max: int64(maxSessions)}, sessions: map[string]*liveSession{}, order: list.New()}
+	return &events{maxBytes: maxBytes, all: context.Background(), room: frontend.Shares{Max: int64(maxSessions)}, sessions: map[string]*liveSession{}, order: list.New()}
 }
 
 // Open implements [sdk.EventStore]. A session's first stream is its own, which has no name.
@@ -75,7 +76,7 @@ func (e *events) Open(ctx context.Context, sessionID, streamID string) error {
 			return errTooManySessions
 		}
 		s = &liveSession{agent: agent.Name, streams: map[string]*kept{}}
-		s.base, s.stop = context.WithCancel(context.Background())
+		s.base, s.stop = context.WithCancel(e.all)
 		e.sessions[sessionID] = s
 	}
 	k := &kept{session: sessionID, id: streamID}

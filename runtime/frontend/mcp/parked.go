@@ -71,10 +71,8 @@ type work[T any] = func(ctx context.Context, host *provider.Host) (T, error)
 // serve runs or continues a request until it ends or asks; then the second result is the question.
 func serve[T any](ctx context.Context, a *agentServer, reach *reach, do work[T]) (outcome[T], *question) {
 	if !reach.roundTrips() {
-		ctx, cancel := a.owner.bounded(ctx)
+		ctx, cancel := bounded(ctx, a.owner.events.base(reach.client.ID()))
 		defer cancel()
-		ctx, leave := a.owner.events.within(ctx, reach.client.ID())
-		defer leave()
 		value, err := do(ctx, reach.host())
 		return outcome[T]{value, err}, nil
 	}
@@ -105,7 +103,7 @@ func serve[T any](ctx context.Context, a *agentServer, reach *reach, do work[T])
 
 // begin starts the work of a request. It outlives the request, and ends at the latest with the front end.
 func begin[T any](ctx context.Context, p *parked, a *agentServer, reach *reach, do work[T]) *run {
-	ctx, cancel := a.owner.bounded(context.WithoutCancel(ctx))
+	ctx, cancel := bounded(context.WithoutCancel(ctx), a.owner.base)
 	r := &run{
 		agent: a.agent.Load().Name, digest: reach.round.digest, cancel: cancel,
 		questions: make(chan *question), done: make(chan struct{}),

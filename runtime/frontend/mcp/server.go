@@ -103,6 +103,7 @@ func New(opts *Options) (*Server, error) {
 	s.events.onClosed = o.Desk.Sessions.End
 	s.sdkLog = slog.New(demoted{o.Logger.Handler()})
 	s.base, s.stop = context.WithCancel(context.Background())
+	s.events.all = s.base
 	s.parked = newParked(o.AskTimeout)
 	s.http = o.Gate.Handler(s.router())
 	return s, nil

@@ -37,7 +37,7 @@ func (s *Server) ServeStream(ctx context.Context, agent *disclosure.Agent, rwc i
 		return errors.Join(err, rwc.Close())
 	}
 	defer s.streams.Done()
-	ctx, cancel := s.bounded(ctx)
+	ctx, cancel := bounded(ctx, s.base)
 	defer cancel()
 	conn := newStreamConn(rwc, s.options.Logger)
 	session, err := server.sdk.Connect(frontend.WithAgent(ctx, agent), conn, nil)
