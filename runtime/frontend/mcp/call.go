@@ -31,14 +31,16 @@ func (a *agentServer) call(ctx context.Context, next sdk.MethodHandler, req *sdk
 	params.Name = dispatcher
 	renamed := &sdk.CallToolRequest{Session: req.Session, Params: &params, Extra: req.Extra}
 	result, err := next(context.WithValue(ctx, slotKey{}, s), methodCallTool, renamed)
-	if err != nil || s.result == nil {
-		return result, err
-	}
 	r, ok := result.(*sdk.CallToolResult)
-	if !ok {
-		return result, nil
+	switch {
+	case err != nil || !ok:
+		return result, err
+	case s.result != nil:
+		return newCallResult(r, s.result, req.ProtocolVersion() >= stateless), nil
+	case r.NeedsInput():
+		return &questionResult{r}, nil
 	}
-	return newCallResult(r, s.result, req.ProtocolVersion() >= stateless), nil
+	return r, nil
 }
 
 // dispatch is the dispatcher tool.
@@ -101,10 +103,10 @@ type tried struct {
 	ask    json.RawMessage
 }
 
-// bounded ends ctx with the front end, too.
-func (s *Server) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+// bounded ends ctx with base, too: with a session, or with the front end.
+func bounded(ctx, base context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(s.base, cancel)
+	stop := context.AfterFunc(base, cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
@@ -141,6 +143,19 @@ const traceHeader = "Traceparent"
 // sessionName is what a request calls its session: the protocol's, else what its header says, else what its _meta says.
 func sessionName(protocols string, header http.Header, meta string) string {
 	return cmp.Or(protocols, header.Get(frontend.SessionHeader), meta)
+}
+
+// questionResult is what the client is to bring along when it calls again. It has no content; the SDK writes null.
+type questionResult struct{ *sdk.CallToolResult }
+
+// MarshalJSON implements [json.Marshaler].
+func (q *questionResult) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Type     string              `json:"resultType"`
+		Requests sdk.InputRequestMap `json:"inputRequests"`
+		State    string              `json:"requestState,omitempty"`
+		Meta     sdk.Meta            `json:"_meta,omitempty"`
+	}{"input_required", q.InputRequests, q.RequestState, q.Meta})
 }
 
 // callResult is a tool's result on the wire: the content blocks are the provider's bytes, not what the SDK makes of them.

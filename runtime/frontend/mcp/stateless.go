@@ -190,7 +190,8 @@ func (a *agentServer) serveCall(w http.ResponseWriter, r *http.Request, c *state
 	case err != nil:
 		err = answer.refuse(err)
 	case question != nil:
-		err = answer.ask(question, a.owner.identity)
+		question.Meta = a.owner.identity
+		err = answer.complete(&questionResult{question})
 	default:
 		err = answer.complete(newCallResult(&sdk.CallToolResult{Meta: a.owner.identity}, result, true))
 	}

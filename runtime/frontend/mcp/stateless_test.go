@@ -83,8 +83,8 @@ func TestAPlainCallIsAnsweredAsTheSDKAnswersIt(t *testing.T) {
 					}
 					if result, ok := m["result"].(map[string]any); ok && result["requestState"] != nil {
 						result["requestState"] = "some"
-						if content, ok := result["content"].([]any); ok && len(content) == 0 || result["content"] == nil {
-							delete(result, "content") // a question has none; the SDK writes that down
+						if content, there := result["content"]; there {
+							t.Errorf("a question has the content %v", content)
 						}
 					}
 					messages = append(messages, m)

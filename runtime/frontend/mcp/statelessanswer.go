@@ -72,23 +72,9 @@ func (s *statelessAnswer) event(message []byte) error {
 	return err
 }
 
-// complete ends the answer with the call's result.
+// complete ends the answer with the call's result, or with a question.
 func (s *statelessAnswer) complete(result json.Marshaler) error {
 	raw, err := result.MarshalJSON()
-	if err != nil {
-		return err
-	}
-	return s.end(http.StatusOK, "result", raw)
-}
-
-// ask ends the answer with what the client is to bring along when it calls again.
-func (s *statelessAnswer) ask(q *sdk.CallToolResult, meta sdk.Meta) error {
-	raw, err := json.Marshal(struct {
-		Type     string              `json:"resultType"`
-		Requests sdk.InputRequestMap `json:"inputRequests"`
-		State    string              `json:"requestState,omitempty"`
-		Meta     sdk.Meta            `json:"_meta"`
-	}{"input_required", q.InputRequests, q.RequestState, meta})
 	if err != nil {
 		return err
 	}
