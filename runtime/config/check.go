@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -101,9 +102,17 @@ func (m *MCPServer) check(s *scope) {
 	s.address("url", m.URL, false)
 	s.needs("command", "cwd", "env", "pass_env")
 	s.needs("url", "headers")
+	plain := OAuth{} // as `hermesd config show` shows it beside command, too
+	s.defaults(reflect.ValueOf(&plain).Elem())
+	if at := s.blocks["oauth"]; at != nil && !s.written("url") && !reflect.DeepEqual(m.OAuth, plain) {
+		s.fault(*at, "oauth without url", "oauth has a meaning only beside url.")
+	}
 	for _, name := range slices.Sorted(maps.Keys(m.Headers)) {
 		if !toolNamePattern.MatchString(name) {
 			s.errorf("headers", "Invalid header name", "%q is no header name: letters, digits, \"-\" and \"_\".", name)
+		}
+		if strings.ContainsFunc(m.Headers[name], func(r rune) bool { return r < ' ' && r != '\t' || r == '\x7f' }) {
+			s.errorf("headers", "Invalid header value", "The value of %q holds a line break or another control character.", name)
 		}
 	}
 }
@@ -161,6 +170,8 @@ func (s *scope) address(key, text string, secure bool) {
 	}
 	u, err := url.Parse(text)
 	switch {
+	case secure && err == nil && u.User != nil:
+		s.errorf(key, "Invalid value for "+key, "%s must have no user and password.", key)
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
 		s.errorf(key, "Invalid value for "+key, "%s must be a URL that begins with https:// or http://.", key)
 	case secure && u.Scheme == "http" && !loopback(u.Hostname()):
@@ -186,6 +197,9 @@ func (h *Hook) check(s *scope) {
 func (a *Approvals) check(s *scope) {
 	s.address("webhook", a.Webhook, true)
 	s.needs("webhook", "secret")
+	if a.Webhook != "" && a.Secret == "" && !s.failed["secret"] {
+		s.errorf("webhook", `Missing key "secret"`, "Without a secret, which signs the webhook's answers, anybody could answer. Write secret = secret(\"env:NAME\").")
+	}
 	if a.Wait > a.Timeout {
 		s.errorf("wait", "Invalid value for wait", "wait must not be longer than timeout, which is %s.", formatDuration(a.Timeout))
 	}

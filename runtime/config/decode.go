@@ -33,6 +33,7 @@ type scope struct {
 	at     hcl.Range
 	label  hcl.Range
 	attrs  hcl.Attributes
+	blocks map[string]*hcl.Range // headers of the blocks in it, by kind: the last of each
 	failed map[string]bool // keys whose value was refused already
 }
 
@@ -78,7 +79,10 @@ func (d *decoder) body(into reflect.Value, body hcl.Body, s *scope, inherit bool
 	fields := fieldsOf(into.Type())
 	short, body := d.shorthand(fields, body)
 	content := d.content(fields, body, s)
-	s.attrs, s.failed = content.Attributes, map[string]bool{}
+	s.attrs, s.blocks, s.failed = content.Attributes, map[string]*hcl.Range{}, map[string]bool{}
+	for _, b := range content.Blocks {
+		s.blocks[b.Type] = &b.DefRange
+	}
 	byType := content.Blocks.ByType()
 	for i := range fields {
 		f := &fields[i]

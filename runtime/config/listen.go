@@ -3,6 +3,7 @@ package config
 import (
 	"net"
 	"net/netip"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -39,7 +40,19 @@ type Listen struct {
 	SessionIdle time.Duration `key:"session_idle" default:"30m" min:"1m" max:"7d"`
 }
 
-func (l *Listen) check(s *scope) { s.address("public_url", l.PublicURL, true) }
+func (l *Listen) check(s *scope) {
+	s.address("public_url", l.PublicURL, true)
+	for _, host := range l.AllowedHosts {
+		if host == "" || strings.ContainsAny(host, "/@ ") {
+			s.errorf("allowed_hosts", "Invalid value for allowed_hosts", "%q is no host: a name without scheme and path, such as \"desk.example.com\".", host)
+		}
+	}
+	for _, origin := range l.AllowedOrigins {
+		if u, err := url.Parse(origin); err != nil || u.Scheme == "" || u.Host == "" || origin != strings.ToLower(u.Scheme+"://"+u.Host) {
+			s.errorf("allowed_origins", "Invalid value for allowed_origins", "An origin is what browsers send: scheme and host in lower case, without path, such as \"https://desk.example.com\".")
+		}
+	}
+}
 
 // Reach is the base URL at which people reach the HTTP listener, which is bound to an address (host:port); "" if that is all
 // of the machine's addresses, and nothing says by which name they reach it.
