@@ -38,7 +38,7 @@ func (a *agentServer) call(ctx context.Context, next sdk.MethodHandler, req *sdk
 	case s.result != nil:
 		return newCallResult(r, s.result, req.ProtocolVersion() >= stateless), nil
 	case r.NeedsInput():
-		return &questionResult{r}, nil
+		return &questionResult{r, r.InputRequests, r.RequestState}, nil
 	}
 	return r, nil
 }
@@ -145,8 +145,12 @@ func sessionName(protocols string, header http.Header, meta string) string {
 	return cmp.Or(protocols, header.Get(frontend.SessionHeader), meta)
 }
 
-// questionResult is what the client is to bring along when it calls again. It has no content; the SDK writes null.
-type questionResult struct{ *sdk.CallToolResult }
+// questionResult is what the client is to bring along when it asks again. It has no content; the SDK would write null.
+type questionResult struct {
+	sdk.Result // what the SDK adds: _meta
+	requests   sdk.InputRequestMap
+	state      string
+}
 
 // MarshalJSON implements [json.Marshaler].
 func (q *questionResult) MarshalJSON() ([]byte, error) {
@@ -155,7 +159,7 @@ func (q *questionResult) MarshalJSON() ([]byte, error) {
 		Requests sdk.InputRequestMap `json:"inputRequests"`
 		State    string              `json:"requestState,omitempty"`
 		Meta     sdk.Meta            `json:"_meta,omitempty"`
-	}{"input_required", q.InputRequests, q.RequestState, q.Meta})
+	}{"input_required", q.requests, q.state, q.GetMeta()})
 }
 
 // callResult is a tool's result on the wire: the content blocks are the provider's bytes, not what the SDK makes of them.

@@ -31,10 +31,16 @@ func (a *agentServer) read(ctx context.Context, next sdk.MethodHandler, req *sdk
 	params := *req.Params
 	params.URI = dispatcherURI
 	result, err := next(context.WithValue(ctx, fetchedKey{}, f), provider.ReadResource, &sdk.ReadResourceRequest{Session: req.Session, Params: &params, Extra: req.Extra})
-	if r, ok := result.(*sdk.ReadResourceResult); ok && err == nil && f.raw != nil {
+	r, ok := result.(*sdk.ReadResourceResult)
+	switch {
+	case err != nil || !ok:
+		return result, err
+	case f.raw != nil:
 		return &rawResult{r, f.raw}, nil
+	case r.NeedsInput():
+		return &questionResult{r, r.InputRequests, r.RequestState}, nil
 	}
-	return result, err
+	return r, nil
 }
 
 func (a *agentServer) get(ctx context.Context, next sdk.MethodHandler, req *sdk.GetPromptRequest) (sdk.Result, error) {
@@ -42,10 +48,16 @@ func (a *agentServer) get(ctx context.Context, next sdk.MethodHandler, req *sdk.
 	params := *req.Params
 	params.Name = dispatcher
 	result, err := next(context.WithValue(ctx, fetchedKey{}, f), provider.GetPrompt, &sdk.GetPromptRequest{Session: req.Session, Params: &params, Extra: req.Extra})
-	if r, ok := result.(*sdk.GetPromptResult); ok && err == nil && f.raw != nil {
+	r, ok := result.(*sdk.GetPromptResult)
+	switch {
+	case err != nil || !ok:
+		return result, err
+	case f.raw != nil:
 		return &rawResult{r, f.raw}, nil
+	case r.NeedsInput():
+		return &questionResult{r, r.InputRequests, r.RequestState}, nil
 	}
-	return result, err
+	return r, nil
 }
 
 var errPastMiddleware = errors.New("a request that did not come through the middleware")

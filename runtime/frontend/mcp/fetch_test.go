@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -200,6 +202,21 @@ func TestARequestOfALibraryThatNeedsAHuman(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// MCP 2026-07-28: a result that asks is of its own kind, and has nothing of the result that it stands for.
+func TestAQuestionHasNoContent(t *testing.T) {
+	const uri = "mcp://a/file:///x"
+	e := supervised(t, &operator{ask: "file:///x"}, newLibrary("a", "mcp://a/", "file:///x"))
+	body := `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"` + newer + `","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}},"uri":"` + uri + `"}}`
+	messages := readMessages(t, e.post(t, body, map[string]string{"Mcp-Protocol-Version": newer, "Mcp-Method": "resources/read", "Mcp-Name": uri}))
+	var m struct{ Result map[string]json.RawMessage }
+	if err := json.Unmarshal(messages[len(messages)-1], &m); err != nil {
+		t.Fatal(err)
+	}
+	if got := slices.Sorted(maps.Keys(m.Result)); !slices.Equal(got, []string{"_meta", "inputRequests", "requestState", "resultType"}) || string(m.Result["resultType"]) != `"input_required"` {
+		t.Errorf("got %s", messages)
 	}
 }
 

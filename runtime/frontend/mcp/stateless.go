@@ -191,7 +191,7 @@ func (a *agentServer) serveCall(w http.ResponseWriter, r *http.Request, c *state
 		err = answer.refuse(err)
 	case question != nil:
 		question.Meta = a.owner.identity
-		err = answer.complete(&questionResult{question})
+		err = answer.complete(&questionResult{question, question.InputRequests, question.RequestState})
 	default:
 		err = answer.complete(newCallResult(&sdk.CallToolResult{Meta: a.owner.identity}, result, true))
 	}
