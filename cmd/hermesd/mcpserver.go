@@ -78,6 +78,7 @@ func (c *cli) mcpServerListCommand() *cobra.Command {
 				if p := live[b.Name]; p != nil {
 					s.State, s.Reason, s.Tools = p.GetState(), p.GetReason(), p.GetTools()
 				}
+				s.Target = cfg.Mask(s.Target)
 				list = append(list, s)
 			}
 			if c.json {

@@ -83,17 +83,12 @@ func New(opts *Options) (*Daemon, error) {
 		return nil, errors.New("daemon: a configuration is required")
 	}
 	d := &Daemon{
-		options: *opts, cfg: opts.Config, logger: opts.Logger, secrets: &redact.Masker{}, via: newVia(),
+		options: *opts, cfg: opts.Config, logger: opts.Logger, secrets: configured(opts.Config), via: newVia(),
 		refresh: make(chan struct{}, 1), ready: make(chan struct{}), settled: make(chan struct{}),
 	}
 	if d.logger == nil {
 		d.logger = slog.New(slog.DiscardHandler)
 	}
-	var secrets []string
-	for _, s := range d.cfg.Secrets {
-		secrets = append(secrets, s.Value)
-	}
-	d.secrets.Set("configuration", secrets...)
 	d.logger = slog.New(d.secrets.Handler(d.logger.Handler()))
 	var err error
 	if d.agents, err = newAgents(d.cfg, opts.Service); err != nil {

@@ -21,7 +21,24 @@ func MCPServer(cfg *config.Config, block *config.MCPServer, version string) (*mc
 	if err != nil {
 		return nil, err
 	}
-	return mcpOptions(cfg, block, dirs, version, nil)
+	secrets := configured(cfg)
+	o, err := mcpOptions(cfg, block, dirs, version, secrets)
+	if err != nil {
+		return nil, err
+	}
+	o.Mask = secrets.Mask
+	return o, nil
+}
+
+// configured masks the secrets of a configuration.
+func configured(cfg *config.Config) *redact.Masker {
+	m := &redact.Masker{}
+	secrets := make([]string, len(cfg.Secrets))
+	for i, s := range cfg.Secrets {
+		secrets[i] = s.Value
+	}
+	m.Set("configuration", secrets...)
+	return m
 }
 
 // Login is how a person authorizes hermesd at a server: where the link is shown, where the browser comes back to, and

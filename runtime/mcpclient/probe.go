@@ -34,6 +34,16 @@ func (r *Report) Err() error {
 	return r.Steps[len(r.Steps)-1].Err
 }
 
+// mask hides secrets in what the server said: it may repeat the token or the address that it was given.
+func (r *Report) mask(mask func(string) string) {
+	r.ServerName, r.ServerVersion = mask(r.ServerName), mask(r.ServerVersion)
+	for i, s := range r.Steps {
+		if s.Err != nil && mask(s.Err.Error()) != s.Err.Error() {
+			r.Steps[i].Err = errors.New(mask(s.Err.Error()))
+		}
+	}
+}
+
 // Probe connects to a server, lists what it has, and stops it again. An error means that the options cannot work; what is
 // wrong with the server stands in the report. Nothing is cached.
 func Probe(ctx context.Context, opts *Options) (*Report, error) {
@@ -45,7 +55,7 @@ func Probe(ctx context.Context, opts *Options) (*Report, error) {
 	}
 	p.probe = true
 	r := &Report{}
-	defer func() { r.Steps = p.steps }()
+	defer func() { r.Steps = p.steps; r.mask(p.opts.Mask) }()
 	ctx, cancel := context.WithTimeout(ctx, p.opts.ConnectTimeout)
 	defer cancel()
 	s, err := p.connect(ctx, false)

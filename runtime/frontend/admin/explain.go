@@ -83,7 +83,7 @@ func (s *Server) GetWarnings(context.Context, *adminpb.GetWarningsRequest) (*adm
 	r := &adminpb.GetWarningsResponse{}
 	if s.options.Warnings != nil {
 		for _, w := range s.options.Warnings() {
-			r.Warnings = append(r.Warnings, valid(w))
+			r.Warnings = append(r.Warnings, s.shown(w))
 		}
 	}
 	return r, nil

@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -9,10 +10,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hermesd/hermesd/internal/redact"
 	"github.com/hermesd/hermesd/runtime/frontend/admin"
 	"github.com/hermesd/hermesd/runtime/frontend/admin/adminpb"
+	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/provider/providerlog"
 	"github.com/hermesd/hermesd/runtime/provider/providertest"
+	"github.com/hermesd/hermesd/runtime/tool"
 )
 
 // operated is a provider that an operator can do everything with.
@@ -91,5 +95,39 @@ func TestLogsOfAProviderAreFollowed(t *testing.T) {
 	}
 	if _, err := stream.Recv(); err == nil || errors.Is(err, io.EOF) {
 		t.Errorf("the stream outlived the daemon: %v", err)
+	}
+}
+
+// telling is a provider that repeats the secret that it was given, wherever it can.
+type telling struct{ *providertest.Fake }
+
+func (p *telling) Offer() *provider.Offer {
+	o := *p.Fake.Offer()
+	o.Status.Reason, o.Status.Failure = "no hunter22", "POST http://x/hunter22"
+	o.Unmet, o.Refused = map[tool.Name]string{"notes_a": "hunter22"}, map[tool.Name]string{"notes_hunter22": "hunter22"}
+	return &o
+}
+
+func TestWhatAProviderSaysOfItselfShowsNoSecret(t *testing.T) {
+	echo := providertest.Echo("notes_read")
+	echo.Description = "Reads with hunter22."
+	p := &telling{providertest.New("notes", echo)}
+	c, _, _ := start(t, &admin.Options{Mask: redact.New("hunter22").Mask}, p)
+	list, err := c.ListProviders(t.Context(), &adminpb.ListProvidersRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inspected, err := c.InspectProvider(t.Context(), &adminpb.InspectProviderRequest{Name: "notes"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools, err := c.ListTools(t.Context(), &adminpb.ListToolsRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, answer := range map[string]fmt.Stringer{"list": list, "inspect": inspected, "tools": tools} {
+		if said := answer.String(); strings.Contains(said, "hunter22") || !strings.Contains(said, "***") {
+			t.Errorf("%s: %s", name, said)
+		}
 	}
 }

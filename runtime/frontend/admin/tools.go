@@ -33,12 +33,12 @@ func (s *Server) ListTools(_ context.Context, req *adminpb.ListToolsRequest) (*a
 		if tool.CodeOf(err) == tool.UnknownTool { // never granted
 			continue
 		}
-		t := toolOf(e.Definition)
+		t := s.toolOf(e.Definition)
 		t.Deferred, t.Tokens = shown.Deferred(e.Definition.Name), int32(e.Tokens())
 		state := e.State()
-		t.Condition, t.Reason = string(state.Condition), valid(state.Reason)
+		t.Condition, t.Reason = string(state.Condition), s.shown(state.Reason)
 		if err != nil && state.Condition == catalog.Available {
-			t.Condition, t.Reason = "excluded", valid(tool.AsError(err).Message)
+			t.Condition, t.Reason = "excluded", s.shown(tool.AsError(err).Message)
 		}
 		r.Tools = append(r.Tools, t)
 	}

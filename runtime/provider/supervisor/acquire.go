@@ -110,7 +110,7 @@ func (s *Supervisor[I]) Faltered(err error) {
 
 // failure notes what went wrong last. The mutex is held.
 func (s *Supervisor[I]) failure(err error) {
-	s.status.LastFailure, s.status.Failure = time.Now(), err.Error()
+	s.status.LastFailure, s.status.Failure = time.Now(), s.opts.Mask(err.Error())
 }
 
 // Failed notes a fault of the running instance's transport: the instance is replaced, and the fault counts. It is meant
