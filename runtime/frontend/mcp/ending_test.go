@@ -18,7 +18,8 @@ import (
 // after it finds no session.
 func TestAnEndedSessionCancelsItsCalls(t *testing.T) {
 	started, ended := make(chan struct{}, 1), make(chan error, 1)
-	e := serve(t, providertest.New("jobs", core(providertest.Echo("jobs_echo")), providertest.Tool{
+	o := &operator{}
+	e := supervised(t, o, providertest.New("jobs", providertest.Tool{
 		Definition: tool.Definition{Name: "jobs_hang"},
 		Handler: func(ctx context.Context, _ *provider.Request) (*tool.Result, error) {
 			started <- struct{}{}
@@ -65,6 +66,9 @@ func TestAnEndedSessionCancelsItsCalls(t *testing.T) {
 	if raw := messages[len(messages)-1]; json.Unmarshal(raw, &last) != nil || last.ID != 2 || !last.Result.IsError || !strings.Contains(string(raw), string(tool.Cancelled)) {
 		t.Errorf("the call's answer: %s", raw)
 	}
+	if _, records := o.take(); records[len(records)-1] != "desk finished jobs_hang {} cancelled" {
+		t.Errorf("on record: %q", records)
+	}
 	for method, body := range map[string]string{http.MethodPost: hang, http.MethodDelete: "", http.MethodGet: ""} {
 		if resp := e.request(t, method, body, one); resp.StatusCode != http.StatusNotFound {
 			t.Errorf("%s after the end: HTTP %d", method, resp.StatusCode)
@@ -84,7 +88,7 @@ func TestAnEndedSessionCancelsItsCalls(t *testing.T) {
 	readMessages(t, elsewhere)
 }
 
-// Nor does a call whose client went away, or does not read, keep a session alive.
+// Nor does a call whose client went away keep a session alive.
 func TestASessionEndsThoughNobodyReadsItsCalls(t *testing.T) {
 	started, ended := make(chan struct{}), make(chan struct{})
 	e := serve(t, providertest.New("jobs", providertest.Tool{
