@@ -34,7 +34,7 @@ type scope struct {
 	label  hcl.Range
 	attrs  hcl.Attributes
 	blocks map[string]*hcl.Range // headers of the blocks in it, by kind: the last of each
-	failed map[string]bool // keys whose value was refused already
+	failed map[string]bool       // keys whose value was refused already
 }
 
 // checker is a block with rules beyond one key's own.
@@ -258,6 +258,12 @@ func (d *decoder) explainWord(f *field, attr *hcl.Attribute, diags hcl.Diagnosti
 	expr, ok := attr.Expr.(*hclsyntax.ScopeTraversalExpr)
 	if !ok || len(expr.Traversal) != 1 {
 		return diags
+	}
+	if f.secret || redact.SecretName(f.name) {
+		return hcl.Diagnostics{{
+			Severity: hcl.DiagError, Summary: "Invalid value for " + f.name, Subject: expr.Range().Ptr(),
+			Detail: fmt.Sprintf("%s must be %s. A text needs quotes.", f.name, f.wants()),
+		}}
 	}
 	return hcl.Diagnostics{{
 		Severity: hcl.DiagError, Summary: "Invalid value for " + f.name, Subject: expr.Range().Ptr(),

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+
+	"github.com/hermesd/hermesd/internal/redact"
 )
 
 // Diagnostics is everything that is wrong with a configuration, or worth a warning, found in one pass.
@@ -110,16 +112,16 @@ func (d Diagnostic) String() string {
 	return b.String()
 }
 
-// WriteTo prints the findings for people, each with its source line, in which secrets are masked.
+// WriteTo prints the findings for people, each with its source line, in which secrets are masked, and what may be one.
 func (d Diagnostics) WriteTo(w io.Writer) (int64, error) {
 	var b bytes.Buffer
-	if err := hcl.NewDiagnosticTextWriter(&b, d.files, 0, false).WriteDiagnostics(d.raw); err != nil {
+	if err := hcl.NewDiagnosticTextWriter(&b, shownFiles(d.files), 0, false).WriteDiagnostics(d.raw); err != nil {
 		return 0, fmt.Errorf("write diagnostics: %w", err)
 	}
 	if b.Len() == 0 {
 		return 0, nil
 	}
-	n, err := io.WriteString(w, d.mask(b.String()))
+	n, err := io.WriteString(w, d.mask(blanks.ReplaceAllString(b.String(), redact.Mark)))
 	return int64(n), err
 }
 
