@@ -13,6 +13,7 @@ import (
 
 	"github.com/hermesd/hermesd/internal/procgroup"
 	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/provider/supervisor"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
@@ -50,7 +51,10 @@ func (o *Options) admit(program string) error {
 	if err != nil {
 		return fmt.Errorf("looking at %s: %w", file, err)
 	}
-	return o.Trust.Binary(digest)
+	if err := o.Trust.Binary(digest); err != nil {
+		return supervisor.Permanent{Err: err}
+	}
+	return nil
 }
 
 // script is the first argument that is a file.

@@ -78,12 +78,20 @@ func TestTheServersOwnFileIsHeldAgainstTheOperatorsWord(t *testing.T) {
 	for name, tt := range map[string]struct {
 		trusted *string
 		want    string
-	}{"trusted": {&digest, "exit status 3"}, "changed": {&other, "it changed"}} {
+		state   provider.State
+	}{"trusted": {&digest, "exit status 3", provider.Backoff}, "changed": {&other, "it changed", provider.Quarantined}} {
 		t.Run(name, func(t *testing.T) {
 			w := &word{}
 			w.binary.Store(tt.trusted)
 			r := start(t, mcpclient.Options{Name: "kb", Command: []string{"sh", "server.sh"}, Dir: dir, Trust: w})
-			r.await("a failed start", func(o *provider.Offer) bool { return strings.Contains(o.Status.Reason, tt.want) })
+			r.await("a failed start", func(o *provider.Offer) bool {
+				return o.Status.State == tt.state && strings.Contains(o.Status.Reason, tt.want)
+			})
+			if tt.state == provider.Quarantined {
+				w.binary.Store(nil)
+				r.Reconsider()
+				r.await("a start once the operator agrees", func(o *provider.Offer) bool { return strings.Contains(o.Status.Reason, "exit status 3") })
+			}
 		})
 	}
 }

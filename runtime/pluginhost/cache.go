@@ -78,6 +78,30 @@ func (c *cache) load(digest string) (*knowledge, error) {
 	if err != nil {
 		return nil, err
 	}
+	k, err := read(path)
+	if k != nil {
+		k.digest = digest
+	}
+	return k, err
+}
+
+// last returns what is kept of the plugin, whatever its binary was; nil if nothing is.
+func (c *cache) last() (*knowledge, error) {
+	if c.dir == "" {
+		return nil, nil
+	}
+	files, err := c.files()
+	if err != nil || len(files) == 0 {
+		return nil, err
+	}
+	return read(files[0]) // the only one, unless removing others failed
+}
+
+func (c *cache) files() ([]string, error) {
+	return filepath.Glob(filepath.Join(c.dir, c.name+".*.json"))
+}
+
+func read(path string) (*knowledge, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -90,7 +114,6 @@ func (c *cache) load(digest string) (*knowledge, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	k.digest = digest
 	return k, nil
 }
 
@@ -140,7 +163,7 @@ func (c *cache) save(k *knowledge) error {
 	if err := atomicfile.Write(path, raw); err != nil {
 		return err
 	}
-	others, err := filepath.Glob(filepath.Join(c.dir, c.name+".*.json"))
+	others, err := c.files()
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 	pb "github.com/hermesd/hermesd/pluginsdk/pluginpb"
 	"github.com/hermesd/hermesd/runtime/pluginhost/sandbox"
 	"github.com/hermesd/hermesd/runtime/provider/providerlog"
+	"github.com/hermesd/hermesd/runtime/provider/supervisor"
 )
 
 // instance is one running process with its connection. It implements supervisor.Instance.
@@ -54,6 +55,9 @@ func (p *Provider) launch(ctx context.Context) (*instance, error) {
 		seen.path = cmp.Or(o.Path, o.Name)
 	}
 	if err != nil {
+		if errors.As(err, new(supervisor.Permanent)) {
+			p.recallLast()
+		}
 		return nil, seen.explainOpen()
 	}
 	if err := os.MkdirAll(o.StateDir, 0o700); err != nil {

@@ -102,6 +102,24 @@ func (p *Provider) recall() bool {
 	return len(known.unmet) == 0
 }
 
+// recallLast publishes what is known of an earlier binary, after the one in its place was refused: who calls its tools is told
+// that they are quarantined, not that there are none.
+func (p *Provider) recallLast() {
+	p.mu.Lock()
+	known := p.known
+	p.mu.Unlock()
+	if known != nil {
+		return
+	}
+	known, err := p.cache.last()
+	if err != nil {
+		p.opts.Logger.Warn("what was known of the plugin before its binary changed cannot be read", "error", err)
+	}
+	if known != nil {
+		p.learn(known)
+	}
+}
+
 // Identity implements provider.Provider.
 func (p *Provider) Identity() provider.Identity {
 	return provider.Identity{Name: p.opts.Name, Source: p.opts.source(), Defer: p.opts.Defer, Override: p.opts.Override}

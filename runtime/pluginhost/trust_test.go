@@ -13,6 +13,7 @@ import (
 	"github.com/hermesd/hermesd/runtime/pluginhost"
 	"github.com/hermesd/hermesd/runtime/pluginhost/store"
 	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/tool"
 )
 
 // locked gives a plugin a keeper of the lock file in dir, which is kept while the test runs. The keeper tells the provider
@@ -82,6 +83,9 @@ func TestAChangedPluginIsRefusedUntilTheOperatorAcceptsIt(t *testing.T) {
 	offer := second.await("the refusal", func(o *provider.Offer) bool { return o.Status.State == provider.Quarantined })
 	if !strings.Contains(offer.Status.Reason, "hermesd plugin lock mis") {
 		t.Errorf("reason %q", offer.Status.Reason)
+	}
+	if !slices.ContainsFunc(offer.Tools, func(d tool.Definition) bool { return d.Name == "echo" }) {
+		t.Error("its tools are forgotten, so that a call would be told that there are none")
 	}
 	accept(t, dir, o.Name)
 	second.ready()
