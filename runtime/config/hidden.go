@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -25,8 +26,37 @@ func (l *loader) hide(env *Environment) {
 		l.hideNamed(m.Env)
 		l.hideNamed(m.Headers)
 		l.hidePassed(env, m.PassEnv)
+		l.hideAddress(m.URL, l.labels["mcp_server"][i])
 	}
 	l.warnOfShort()
+}
+
+// hideAddress makes secrets of the password in an address, and of what its query gives under a name that says so.
+func (l *loader) hideAddress(address string, at hcl.Range) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return // reported already
+	}
+	var found []string
+	if password, ok := u.User.Password(); ok {
+		found = append(found, password)
+	}
+	for name, values := range u.Query() {
+		if redact.SecretName(name) {
+			found = append(found, values...)
+		}
+	}
+	written := false
+	for _, text := range found {
+		if len(text) >= redact.MinLength && l.secrets.mask(text) == text {
+			l.secrets.addDerived(text)
+			written = true
+		}
+	}
+	if written {
+		l.report(hcl.DiagWarning, at, "Secret in the configuration file",
+			`url holds one, readable for everyone who may read this file. Send it in headers, and write secret("env:NAME"), secret("file:PATH") or secret("credential:NAME") there.`)
+	}
 }
 
 func (l *loader) hideNamed(values map[string]string) {
