@@ -63,7 +63,11 @@ var (
 	numberAt  = regexp.MustCompile(`^[0-9][\w.]*`)
 	keyFollow = regexp.MustCompile(`^[ \t]*(?:=(?:[^=]|$)|:)`)
 	heredocAt = regexp.MustCompile(`^<<-?([\pL_][\pL\pN_-]*)[ \t\r]*\n`)
-	called    = []string{"secret(", "env(", "file(", "path("}
+
+	passwordAt  = regexp.MustCompile(`://[^/?#]*:[^/?#]*@`)
+	parameterAt = regexp.MustCompile(`[?&]([^=&#]+)=`)
+
+	called = []string{"secret(", "env(", "file(", "path("}
 )
 
 func (q *quoter) run() {
@@ -136,9 +140,25 @@ func (q *quoter) text(from, end int) {
 		if end-from > 1 && q.src[end-1] == '"' {
 			inner--
 		}
+		if keyedAddress(string(q.src[from+1 : inner])) {
+			q.blank(from+1, inner)
+		}
 		q.hide(from+1, inner)
 	}
 	q.before = ""
+}
+
+// keyedAddress says that a text is an address with a password or a token in it.
+func keyedAddress(text string) bool {
+	if passwordAt.MatchString(text) {
+		return true
+	}
+	for _, name := range parameterAt.FindAllStringSubmatch(text, -1) {
+		if redact.SecretName(name[1]) {
+			return true
+		}
+	}
+	return false
 }
 
 func (q *quoter) word(word string) {
@@ -181,10 +201,14 @@ func (q *quoter) heredoc(marker [][]byte) {
 func (q *quoter) hide(from, end int) {
 	q.open = false
 	if q.hidden {
-		for i := from; i < end; i++ {
-			if q.src[i] != '\n' {
-				q.out[i] = blank
-			}
+		q.blank(from, end)
+	}
+}
+
+func (q *quoter) blank(from, end int) {
+	for i := from; i < end; i++ {
+		if q.src[i] != '\n' {
+			q.out[i] = blank
 		}
 	}
 }

@@ -23,6 +23,8 @@ func TestFindingsQuoteNoSecretOfAFileThatCannotBeRead(t *testing.T) {
 		"unterminated":                {"config.hcl", server + "oauth {\n    client_secret = \"hunter22\n  }\n}\n"},
 		"beside a template":           {"config.hcl", server + "headers = { Authorization = \"Bearer ${secret(\"env:T\")}hunter22\" bad }\n}\n"},
 		"without its sign":            {"config.hcl", server + "oauth {\n    client_secret \"hunter22\"\n  }\n}\n"},
+		"password in an address":      {"config.hcl", "mcp_server \"a\" {\n  url = \"http://bob:hunter22@example.com\" bad\n}\n"},
+		"token in an address":         {"config.hcl", "mcp_server \"a\" {\n  url = \"http://example.com/?access_token=hunter22\" bad\n}\n"},
 		"heredoc":                     {"config.hcl", server + "oauth {\n    client_secrett = <<E\nhunter22\nE\n  }\n}\n"},
 		"JSON with one comma more":    {"config.hcl.json", "{\"mcp_server\": {\"a\": {\"oauth\": {\"client_secret\": \"hunter22\",}}}}"},
 		"JSON, value on its own line": {"config.hcl.json", "{\"mcp_server\": {\"a\": {\"oauth\": {\"client_secret\":\n\"hunter22\" x}}}}"},
