@@ -20,8 +20,8 @@ const (
 // Find returns the tool that an agent means by name: the exact name; else the only one whose name differs in case,
 // hyphens and spaces; else the only MCP tool whose name differs in the number of underscores (mcp_github_create_issue).
 //
-// The error is a *[tool.Error]: NotAvailable for a tool that was granted and cannot be used here, with the reason, and
-// UnknownTool for everything else, with near names under "did_you_mean". A tool that was never granted is like one that
+// The error is a *[tool.Error]: ProviderQuarantined for a tool that was granted and is refused until the operator accepts
+// it, NotAvailable for one that was granted and cannot be used here for another reason, both with the reason, and UnknownTool for everything else, with near names under "did_you_mean". A tool that was never granted is like one that
 // does not exist.
 func (v *View) Find(name string) (*Entry, error) {
 	e, ok := find(v.granted, name)
@@ -31,8 +31,8 @@ func (v *View) Find(name string) (*Entry, error) {
 	if !ok {
 		return nil, v.unknown(name)
 	}
-	if reason := v.unusable(e); reason != "" {
-		return nil, tool.Errorf(tool.NotAvailable, "%s is not available here, because %s; do not retry", e.Definition.Name, reason)
+	if code, reason := v.unusable(e); reason != "" {
+		return nil, tool.Errorf(code, "%s is not available here, because %s; do not retry", e.Definition.Name, reason)
 	}
 	return e, nil
 }
@@ -46,18 +46,27 @@ func (v *View) Resolve(name tool.Name) (*provider.Binding, error) {
 	return &provider.Binding{Definition: e.Definition, Provider: e.Provider}, nil
 }
 
-// unusable returns why a granted tool cannot be used, for as long as the operator does nothing about it; "" if it can. A
+func (v *View) usable(e *Entry) bool {
+	_, reason := v.unusable(e)
+	return reason == ""
+}
+
+// unusable returns by which code and why a granted tool cannot be used, for as long as the operator does nothing about it; "" if it can. A
 // provider that is down is no such reason: the call itself finds out.
-func (v *View) unusable(e *Entry) string {
+func (v *View) unusable(e *Entry) (code tool.Code, reason string) {
 	if _, usable := find(v.listed, e.Definition.Name); !usable {
 		if by, yes := v.scope.Excluded(e.Definition); yes {
-			return fmt.Sprintf("the operator excludes %s for this agent", by)
+			return tool.NotAvailable, fmt.Sprintf("the operator excludes %s for this agent", by)
 		}
 	}
-	if s := e.State(); s.Condition != Available && s.Condition != Unavailable {
-		return s.Reason
+	switch s := e.State(); s.Condition {
+	case Available, Unavailable:
+		return "", ""
+	case Quarantined:
+		return tool.ProviderQuarantined, s.Reason
+	default:
+		return tool.NotAvailable, s.Reason
 	}
-	return ""
 }
 
 func (v *View) unknown(name string) *tool.Error {
@@ -107,7 +116,7 @@ func (v *View) Nearest(name string, n int) []tool.Name {
 		if len(names) == n || c.distance > max(near[0].distance, 0)+maxSpread {
 			break
 		}
-		if v.unusable(c.entry) == "" {
+		if v.usable(c.entry) {
 			names = append(names, c.entry.Definition.Name)
 		}
 	}
@@ -130,7 +139,7 @@ func (v *View) only(list []*Entry) (*Entry, bool) {
 	if len(list) == 1 {
 		return list[0], true
 	}
-	usable := slices.DeleteFunc(slices.Clone(list), func(e *Entry) bool { return v.unusable(e) != "" })
+	usable := slices.DeleteFunc(slices.Clone(list), func(e *Entry) bool { return !v.usable(e) })
 	if len(usable) == 1 {
 		return usable[0], true
 	}

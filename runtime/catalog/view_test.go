@@ -38,7 +38,7 @@ func TestAView(t *testing.T) {
 		"files_write":     {tool.NotAvailable, "excludes files_write"},
 		"FILES WRITE":     {tool.NotAvailable, "do not retry"},
 		"web_post":        {tool.NotAvailable, "WEB_KEY is not set"},
-		"web_put":         {tool.NotAvailable, "its schema changed"},
+		"web_put":         {tool.ProviderQuarantined, "its schema changed"},
 		"mcp__kb__search": {tool.UnknownTool, `no tool named "mcp__kb__search"`},
 		"search":          {tool.UnknownTool, `no tool named "search"`},
 		"webget":          {tool.UnknownTool, "did you mean web_get?"},
@@ -155,7 +155,7 @@ func TestAQuarantinedProviderIsNeitherRankedNorCalledButItsLinesStay(t *testing.
 	if len(v.Entries()) != 0 || len(v.Listed()) != 1 {
 		t.Errorf("ranked %v, listed %v", names(v.Entries()), names(v.Listed()))
 	}
-	if _, err := v.Find("x"); tool.CodeOf(err) != tool.NotAvailable || !strings.Contains(err.Error(), "crashed 5 times") {
+	if _, err := v.Find("x"); tool.CodeOf(err) != tool.ProviderQuarantined || !strings.Contains(err.Error(), "crashed 5 times") {
 		t.Error(err)
 	}
 }
