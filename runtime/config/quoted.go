@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -18,14 +19,15 @@ const blank = 0
 var blanks = regexp.MustCompile(`\x00+`)
 
 // shownFiles are files as findings may quote them. A file with a fault is not evaluated, so that nobody knows which of its
-// values are secrets: those of keys that are named like one are hidden, and those of unknown keys, which may be misspelt.
+// values are secrets: those of keys that are named like one, or like one that is misspelt, are hidden. Other unknown keys are
+// a plugin's own.
 func shownFiles(files map[string]*hcl.File) map[string]*hcl.File {
 	known := map[string]bool{}
 	knownKeys(reflect.TypeFor[Config](), known)
 	out := make(map[string]*hcl.File, len(files))
 	for name, f := range files {
 		shown := *f
-		q := quoter{src: f.Bytes, out: bytes.Clone(f.Bytes), known: known}
+		q := quoter{src: f.Bytes, out: bytes.Clone(f.Bytes), known: known, names: slices.Sorted(maps.Keys(known))}
 		q.run()
 		shown.Bytes = q.out
 		out[name] = &shown
@@ -50,6 +52,7 @@ type quoter struct {
 	src, out []byte
 	at       int
 	known    map[string]bool
+	names    []string // the known ones
 
 	hidden bool   // the texts that follow are
 	all    bool   // and so are numbers
@@ -178,7 +181,10 @@ func (q *quoter) word(word string) {
 
 func (q *quoter) key(name string) {
 	secret, known := q.known[name]
-	q.hidden, q.all, q.depth, q.open = secret || !known, secret || !known && redact.SecretName(name), 0, true
+	if !known {
+		secret = redact.SecretName(name) || q.known[nearest(name, q.names)]
+	}
+	q.hidden, q.all, q.depth, q.open = secret, secret, 0, true
 }
 
 func (q *quoter) heredoc(marker [][]byte) {
