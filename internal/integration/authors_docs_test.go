@@ -110,8 +110,17 @@ func authorsEnv(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	caches := strings.Fields(string(out))
-	return append(os.Environ(), "GOCACHE="+caches[0], "GOMODCACHE="+caches[1], "GOPROXY=off", "GOFLAGS=", "GOWORK=off",
-		"HOME="+t.TempDir(), "HERMESD_SRC="+source, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	home := t.TempDir()
+	telemetry := filepath.Join(home, ".config", "go", "telemetry")
+	if err := os.MkdirAll(telemetry, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	// The go command would leave a process behind that writes there while the folder is removed.
+	if err := os.WriteFile(filepath.Join(telemetry, "mode"), []byte("off"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return append(os.Environ(), "XDG_CONFIG_HOME=", "GOCACHE="+caches[0], "GOMODCACHE="+caches[1], "GOPROXY=off", "GOFLAGS=", "GOWORK=off",
+		"HOME="+home, "HERMESD_SRC="+source, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
 func (r *reader) follow(blocks []codeBlock) {
