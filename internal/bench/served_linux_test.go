@@ -53,8 +53,7 @@ func BenchmarkServed(b *testing.B) {
 				docs = giant(set)
 				blocks = serverBlock(b, "giant", toolsFile(b, dir, "giant", docs))
 			}
-			// As in BenchmarkCall: what the disk takes for a call's record is not the call path's.
-			p := daemonProcess(b, b.TempDir(), unguarded+"audit {\n  sync = \"process\"\n}\n"+blocks)
+			p := daemonProcess(b, b.TempDir(), unguarded+blocks)
 			b.Cleanup(func() { p.end(b) })
 			sessions := connectAll(b, p.url)
 			call := func(n int) error {

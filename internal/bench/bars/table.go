@@ -46,7 +46,7 @@ func calls() []Bar {
 		many    = "/callers=16"
 	)
 	return []Bar{
-		atMost(2, "warm tool_call: not slower than a bare stdio server", ours+one, "ns/op", 0, times(1, bare+one, "ns/op")),
+		atMost(2, "warm tool_call: not slower than a bare stdio server", ours+one, "p50-ms", 0, times(1, bare+one, "p50-ms")),
 		atLeast(2, "the same, 16 callers", ours+many, "calls/s", 0, times(1, bare+many, "calls/s")),
 		atMost(4, "all stages, process: raw call, one commit, 0.2 ms", stages+"process"+one, "p50-µs", 200, times(1, raw, "p50-µs"), times(1, commit+"process", "p50-µs")),
 		atMost(4, "all stages, power: raw call, one commit, 0.2 ms", stages+"power"+one, "p50-µs", 200, times(1, raw, "p50-µs"), times(1, commit+"power", "p50-µs")),
@@ -56,6 +56,7 @@ func calls() []Bar {
 		atMost(7, "small call of a stdio server: direct and 0.3 ms", through+one, "p50-ms", .3, times(1, direct+one, "p50-ms")),
 		atMost(7, "the same over a stream", stream+one, "p50-ms", .3, times(1, direct+one, "p50-ms")),
 		atLeast(7, "the same, 16 callers: 70% of direct", through+many, "calls/s", 0, times(.7, direct+many, "calls/s")),
+		atLeast(7, "the same over a stream, 16 callers", stream+many, "calls/s", 0, times(.7, direct+many, "calls/s")),
 	}
 }
 
