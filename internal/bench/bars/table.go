@@ -39,6 +39,7 @@ func calls() []Bar {
 		direct  = "MCPServer/directly"
 		through = "MCPServer/through_hermesd"
 		stream  = "MCPServer/through_hermesd_over_a_stream,_as_hermesd_mcp_has_it"
+		http    = "MCPServer/through_hermesd_over_HTTP"
 		raw     = "Pipeline/raw_provider/callers=1"
 		commit  = "Pipeline/one_commit,_"
 		stages  = "Pipeline/all_stages,_audit_"
@@ -57,6 +58,8 @@ func calls() []Bar {
 		atMost(7, "the same over a stream", stream+one, "p50-ms", .3, times(1, direct+one, "p50-ms")),
 		atLeast(7, "the same, 16 callers: 70% of direct", through+many, "calls/s", 0, times(.7, direct+many, "calls/s")),
 		atLeast(7, "the same over a stream, 16 callers", stream+many, "calls/s", 0, times(.7, direct+many, "calls/s")),
+		atMost(7, "a small call over HTTP: direct and 0.3 ms", http+one, "p50-ms", .3, times(1, direct+one, "p50-ms")),
+		atLeast(7, "the same, 16 callers", http+many, "calls/s", 0, times(.7, direct+many, "calls/s")),
 	}
 }
 
