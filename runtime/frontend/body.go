@@ -53,6 +53,20 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// ReadBody reads the body of a request that passed a [Gate], which bounds it, or answers that it could not be read.
+func ReadBody(w http.ResponseWriter, r *http.Request) (raw []byte, ok bool) {
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		status := http.StatusBadRequest
+		if tooBig := (*http.MaxBytesError)(nil); errors.As(err, &tooBig) {
+			status = http.StatusRequestEntityTooLarge
+		}
+		WriteError(w, status, tool.Errorf(tool.BadRequest, "the request body was not read: %w", err))
+		return nil, false
+	}
+	return raw, true
+}
+
 // room bounds the memory that the large bodies of all requests take together, and divides it between agents.
 type room struct {
 	maxBody int64

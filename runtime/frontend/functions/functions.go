@@ -21,7 +21,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 
@@ -131,13 +130,8 @@ func (s *Server) calls(w http.ResponseWriter, r *http.Request) {
 		frontend.WriteError(w, http.StatusBadRequest, refused)
 		return
 	}
-	raw, err := io.ReadAll(r.Body)
-	if err != nil {
-		status := http.StatusBadRequest
-		if tooBig := (*http.MaxBytesError)(nil); errors.As(err, &tooBig) {
-			status = http.StatusRequestEntityTooLarge
-		}
-		frontend.WriteError(w, status, tool.Errorf(tool.BadRequest, "the request body was not read: %w", err))
+	raw, ok := frontend.ReadBody(w, r)
+	if !ok {
 		return
 	}
 	batch, refused := decode(raw, f)

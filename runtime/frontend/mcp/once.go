@@ -63,7 +63,7 @@ func takeIn(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
 	if !isJSON(r.Header) {
 		return nil, true
 	}
-	if body, ok = readBody(w, r); !ok {
+	if body, ok = frontend.ReadBody(w, r); !ok {
 		return nil, false
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -117,20 +116,6 @@ func (t *router) look(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	t.withSessions.ServeHTTP(&primed{ResponseWriter: w}, r)
-}
-
-// readBody reads a request's body, or answers that it could not be read.
-func readBody(w http.ResponseWriter, r *http.Request) (raw []byte, ok bool) {
-	raw, err := io.ReadAll(r.Body)
-	if err != nil {
-		status := http.StatusBadRequest
-		if tooBig := (*http.MaxBytesError)(nil); errors.As(err, &tooBig) {
-			status = http.StatusRequestEntityTooLarge
-		}
-		frontend.WriteError(w, status, tool.Errorf(tool.BadRequest, "the request body was not read: %w", err))
-		return nil, false
-	}
-	return raw, true
 }
 
 // opensSession reports whether a body is, or as a batch contains, an initialize request.

@@ -44,7 +44,7 @@ func (t *router) serveStateless(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if plainHeaders(r.Header) {
-		raw, ok := readBody(w, r)
+		raw, ok := frontend.ReadBody(w, r)
 		if !ok {
 			return
 		}
