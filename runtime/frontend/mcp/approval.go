@@ -40,11 +40,7 @@ func approvalQuestion(payload json.RawMessage) (*question, *tool.Error) {
 	return &question{requests: sdk.InputRequestMap{questionKey: form}, state: ask.State}, nil
 }
 
-// resumption is what the broker gets of a request that brings an answer back; "" if it brings none.
-func resumption(params *sdk.CallToolParamsRaw) string {
-	return resumed(params.RequestState, params.InputResponses)
-}
-
+// resumed is what the broker gets of a request that brings an answer back; "" if it brings none.
 func resumed(state string, responses sdk.InputResponseMap) string {
 	if !sealed(state) {
 		return ""

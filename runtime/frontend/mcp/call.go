@@ -50,14 +50,11 @@ func (a *agentServer) dispatch(ctx context.Context, _ *sdk.CallToolRequest) (*sd
 		return nil, errors.New("a call that did not come through the middleware")
 	}
 	params := s.req.Params
-	this := round{digest: digestOf(methodCallTool, params.Name, params.Arguments), answers: params.InputResponses}
-	if !sealed(params.RequestState) {
-		this.state = params.RequestState
-	}
+	this := roundOf(digestOf(methodCallTool, params.Name, params.Arguments), params.RequestState, params.InputResponses)
 	reach := newReach(ctx, a, s.req, params.GetProgressToken(), this)
 	defer reach.close()
 	call := a.decoded(s.req)
-	call.Resume = resumption(params)
+	call.Resume = resumed(params.RequestState, params.InputResponses)
 	result, question, err := a.perform(ctx, reach, call)
 	if question != nil || err != nil {
 		return question, err
@@ -69,7 +66,7 @@ func (a *agentServer) dispatch(ctx context.Context, _ *sdk.CallToolRequest) (*sd
 // perform runs a call, or goes on with one. It returns the tool's result, or what the client is to be asked, or an error
 // of the protocol.
 func (a *agentServer) perform(ctx context.Context, reach *reach, call *frontend.Call) (*tool.Result, *sdk.CallToolResult, error) {
-	call.Suspendable = reach.newer() && reach.showsForms()
+	call.Suspendable = reach.suspendable()
 	done, question := serve(ctx, a, reach, func(ctx context.Context, host *provider.Host) (tried, error) {
 		call.Host = host
 		result, ask := a.owner.options.Desk.Try(ctx, call)

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -106,7 +105,7 @@ func (s *statelessAnswer) end(status int, member string, raw []byte) error {
 	h := s.w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(message)))
-	s.w.WriteHeader(cmp.Or(status, http.StatusOK))
+	s.w.WriteHeader(status)
 	_, err := s.w.Write(message)
 	return err
 }
