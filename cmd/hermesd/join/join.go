@@ -338,8 +338,10 @@ func (f *front) pass(raw []byte) {
 	f.mu.Lock()
 	l := f.link
 	if m.kind == aNotification {
-		f.session.note(m)
-		if m.method == methodCancelled {
+		switch m.method {
+		case methodInitialized:
+			f.session.initialized = true
+		case methodCancelled:
 			delete(f.pending, string(requestID(m.params))) // nobody waits for an answer any more
 		}
 	}

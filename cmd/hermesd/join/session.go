@@ -47,13 +47,6 @@ func remembered(method string) bool {
 	return false
 }
 
-// note hears what the client says without being answered.
-func (s *session) note(m *message) {
-	if m.kind == aNotification && m.method == methodInitialized {
-		s.initialized = true
-	}
-}
-
 // answered hears that a daemon took what a request said.
 func (s *session) answered(r *request, m *message) {
 	if m.result == nil || r.params == nil {
