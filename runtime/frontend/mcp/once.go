@@ -33,9 +33,7 @@ func saidTwice(h http.Header) string {
 
 // refuse answers a request that was not taken in with an error of the protocol. An id of nil is one that nobody knows.
 func refuse(w http.ResponseWriter, id json.RawMessage, code int64, format string, args ...any) {
-	raw, err := json.Marshal(map[string]any{
-		"jsonrpc": "2.0", "id": id, "error": &jsonrpc.Error{Code: code, Message: fmt.Sprintf(format, args...)},
-	})
+	raw, err := refusal(id, code, fmt.Sprintf(format, args...))
 	if err != nil { // an id is a value of a text that was valid
 		http.Error(w, http.StatusText(http.StatusBadRequest), http.StatusBadRequest)
 		return

@@ -224,7 +224,7 @@ func decode(text []byte, prepare func(json.RawMessage) json.RawMessage) (message
 
 // complain answers what has no id that could be answered (JSON-RPC 2.0, section 5.1).
 func (c *streamConn) complain(code int, message string) error {
-	raw, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": message}})
+	raw, err := refusal(nil, int64(code), message)
 	if err != nil {
 		return err
 	}

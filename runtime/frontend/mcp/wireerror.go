@@ -17,6 +17,11 @@ import (
 // errStaleState answers a request state that nothing waits for: it is used, of another request, or made up.
 var errStaleState = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "no call waits for this requestState any more; call the tool again without it"}
 
+// refusal is the answer to a message that was not taken in. An id of nil is one that nobody knows (JSON-RPC 2.0, section 5.1).
+func refusal(id json.RawMessage, code int64, message string) ([]byte, error) {
+	return json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": &jsonrpc.Error{Code: code, Message: message}})
+}
+
 // missingCapability is the protocol's error for a tool that needs what the client did not declare (MCP 2026-07-28), or nil
 // for another result.
 func missingCapability(r *tool.Result) error {
