@@ -38,7 +38,8 @@ func (s Assertion) read(what string, now time.Time) (*signed, error) {
 	}
 	text = strings.TrimSpace(text)
 	var claims jwt.RegisteredClaims
-	if _, _, err := jwt.NewParser().ParseUnverified(text, &claims); err != nil {
+	_, _, err := jwt.NewParser().ParseUnverified(text, &claims)
+	if err != nil || strings.ContainsAny(text, "\r\n") { // its decoder skips newlines; no server does
 		return nil, fmt.Errorf("the %s in %s is no JWT", what, where)
 	}
 	switch {

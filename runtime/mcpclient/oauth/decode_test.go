@@ -8,9 +8,10 @@ import (
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("token\n"))
 	f.Add([]byte(`{"access_token":"a","refresh_token":"b","expires":"2026-01-02T03:04:05Z"}`))
+	f.Add([]byte(`{"access_token":"","identity":{"id_token":"a"}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if c, err := parse(data); err == nil && c.Access == "" && c.Refresh == "" {
-			t.Error("no token and no error")
+		if c, err := parse(data); err == nil && c.Access == "" && c.Refresh == "" && c.Identity == nil {
+			t.Error("no token, no login and no error")
 		}
 	})
 }

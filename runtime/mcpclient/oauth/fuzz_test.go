@@ -27,6 +27,7 @@ func FuzzMetadata(f *testing.F) {
 func FuzzAssertion(f *testing.F) {
 	f.Add("eyJhbGciOiJub25lIn0.eyJhdWQiOiJhIiwiZXhwIjo0MDAwMDAwMDAwfQ.")
 	f.Add("eyJhbGciOiJFUzI1NiJ9.eyJhdWQiOlsiYSIsImIiXX0.AA")
+	f.Add("eyJhbGciOiJub25lIn0.eyJhdWQiOiJhIiwi\nZXhwIjo0MDAwMDAwMDAwfQ.")
 	f.Fuzz(func(t *testing.T, text string) {
 		got, err := Assertion{Text: text}.read("assertion", time.Unix(1_800_000_000, 0))
 		switch {
