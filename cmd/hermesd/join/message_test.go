@@ -1,6 +1,7 @@
 package join
 
 import (
+	"bytes"
 	"encoding/json"
 	"testing"
 	"unicode/utf8"
@@ -10,7 +11,8 @@ import (
 func FuzzMessages(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{"id":"a","result":{"x":[1,2]}}`, `{"id":-1.5e3,"error":{}}`,
-		`{"method":"notifications/cancelled","params":{"requestId":"x"}}`, `{"id":"\"","method":"a\"b"}`, ` `, `{"id":1,"id":`, `[]`,
+		`{"method":"notifications/cancelled","params":{"requestId":"x"}}`, `{"id":"\"","method":"a\"b"}`, `{"id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["a\"b"]}}}`,
+		` `, `{"id":1,"id":`, `[]`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -30,5 +32,29 @@ func FuzzMessages(f *testing.F) {
 				t.Errorf("%s", out)
 			}
 		}
+		if m.kind == aNotification {
+			if out := cancelled(string((&link{number: 2}).clientsID(requestID(m.params)))); !json.Valid(out) {
+				t.Errorf("%s", out)
+			}
+		}
+		if m.kind == aRequest && m.method == methodListen {
+			d := &written{}
+			l := &link{Conn: d}
+			f := &front{pending: map[string]*request{string(m.id): {id: m.id, method: m.method, params: m.params}}}
+			if err := f.listenAgain(l); err != nil {
+				t.Fatal(err)
+			}
+			for _, out := range append(l.news, d.Bytes()) {
+				if !json.Valid(out) {
+					t.Errorf("%s", out)
+				}
+			}
+		}
 	})
 }
+
+// written is a daemon that takes everything and says nothing.
+type written struct{ bytes.Buffer }
+
+func (*written) CloseWrite() error { return nil }
+func (*written) Close() error      { return nil }
