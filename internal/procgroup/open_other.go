@@ -2,4 +2,5 @@
 
 package procgroup
 
-const nonblock = 0
+// Nonblock is nothing here: there are no named pipes in folders.
+const Nonblock = 0

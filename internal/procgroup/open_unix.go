@@ -4,4 +4,5 @@ package procgroup
 
 import "syscall"
 
-const nonblock = syscall.O_NONBLOCK
+// Nonblock keeps the opening of a pipe from waiting for its other end.
+const Nonblock = syscall.O_NONBLOCK

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/hermesd/hermesd/internal/atomicfile"
+	"github.com/hermesd/hermesd/internal/procgroup"
 )
 
 // move makes the folder of the keys, with what an earlier version of hermesd kept in the plugin's own folder. It is done
@@ -58,7 +59,7 @@ func (k *keySpace) copyFormer(ctx context.Context, fresh string) (copied []strin
 		return nil, err
 	}
 	if !info.IsDir() {
-		k.logger.Warn("what lies in the place of the plugin's former key space is no folder and is left alone", "path", k.former, "kind", fileKind(info.Mode()))
+		k.logger.Warn("what lies in the place of the plugin's former key space is no folder and is left alone", "path", k.former, "kind", procgroup.FileKind(info.Mode()))
 		return nil, nil
 	}
 	files, err := entriesOf(own, dir)

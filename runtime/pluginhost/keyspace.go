@@ -18,6 +18,7 @@ import (
 	"sync"
 
 	"github.com/hermesd/hermesd/internal/atomicfile"
+	"github.com/hermesd/hermesd/internal/procgroup"
 	pb "github.com/hermesd/hermesd/pluginsdk/pluginpb"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
@@ -105,7 +106,7 @@ func (k *keySpace) open(ctx context.Context) (*os.Root, error) {
 	case err != nil:
 		return nil, err
 	case !info.IsDir():
-		return nil, fmt.Errorf("%s is a %s, no folder: the operator must move it away", k.dir, fileKind(info.Mode()))
+		return nil, fmt.Errorf("%s is a %s, no folder: the operator must move it away", k.dir, procgroup.FileKind(info.Mode()))
 	}
 	return os.OpenRoot(k.dir)
 }
@@ -174,7 +175,7 @@ var errCrowded = fmt.Errorf("it holds more than %d files: the operator must remo
 
 // entriesOf lists the files of values in a folder, in no order. What is no regular file is none.
 func entriesOf(root *os.Root, dir string) ([]string, error) {
-	f, err := root.OpenFile(dir, os.O_RDONLY|nonblock, 0)
+	f, err := root.OpenFile(dir, os.O_RDONLY|procgroup.Nonblock, 0)
 	if err != nil {
 		return nil, err
 	}
