@@ -58,7 +58,7 @@ func (d *directories) renew() error {
 	}
 	for _, e := range left {
 		if err := os.RemoveAll(filepath.Join(d.runtime, e.Name())); err != nil {
-			return fmt.Errorf("runtime directory: what an earlier daemon left behind cannot be removed: %w", err)
+			return fmt.Errorf("runtime directory: what an earlier daemon left behind cannot be removed: %w; remove it, or give it to the daemon's user", err)
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package daemon
 import (
 	"crypto/rand"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -46,16 +47,13 @@ func newVia() *via { return &via{id: rand.Text(), above: map[string]*taker{}} }
 func (v *via) String() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	ids := make([]string, 0, len(v.above))
-	for id, t := range v.above {
-		if t.open == 0 && time.Since(t.last) > viaLinger {
-			delete(v.above, id)
-			continue
-		}
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return strings.Join(append([]string{v.id}, ids...), ",")
+	v.forget()
+	return strings.Join(append([]string{v.id}, slices.Sorted(maps.Keys(v.above))...), ",")
+}
+
+// forget lets go of those that have not been heard of for long, so that they take no room from others.
+func (v *via) forget() {
+	maps.DeleteFunc(v.above, func(_ string, t *taker) bool { return t.open == 0 && time.Since(t.last) > viaLinger })
 }
 
 // enter hears from which daemons a request or a stream comes ("": from none), and refuses what comes from here. leave is
@@ -79,6 +77,7 @@ func (v *via) enter(from string) (leave func(), err error) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.forget()
 	takers := make([]*taker, 0, len(ids))
 	for _, id := range ids {
 		t := v.above[id]

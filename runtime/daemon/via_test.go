@@ -1,8 +1,10 @@
 package daemon
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -63,6 +65,63 @@ func TestADaemonTellsItsServersWhoTakesItsTools(t *testing.T) {
 		}
 		if n := len(strings.Split(a.String(), ",")); n > maxVia+1 {
 			t.Errorf("%d ids are kept", n)
+		}
+	})
+}
+
+func TestDaemonsThatHaveGoneTakeNoRoomFromOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newVia()
+		for i := range maxVia {
+			leave, err := a.enter(fmt.Sprint("gone-", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			leave()
+		}
+		time.Sleep(viaLinger + time.Second)
+		if _, err := a.enter("here"); err != nil {
+			t.Fatal(err)
+		}
+		if got := a.String(); got != a.id+",here" {
+			t.Errorf("%s", got)
+		}
+	})
+}
+
+// FuzzVia holds that what a client says of itself is bounded, never hides a circle, and is forgotten.
+func FuzzVia(f *testing.F) {
+	f.Add("", 0)
+	f.Add("x, y,,x", 1)
+	f.Add(strings.Repeat("z,", 2*maxVia), 0)
+	f.Add(strings.Repeat("long", 20), 2)
+	f.Fuzz(func(t *testing.T, from string, at int) {
+		v := newVia()
+		leave, err := v.enter(from)
+		if err != nil {
+			t.Fatalf("%q is refused: %v", from, err)
+		}
+		told := strings.Split(v.String(), ",")
+		if told[0] != v.id || len(told) > maxVia+1 {
+			t.Errorf("%q became %q", from, told)
+		}
+		for _, id := range told[1:] {
+			if id == "" || len(id) > 64 || id != strings.TrimSpace(id) {
+				t.Errorf("%q became %q", from, told)
+			}
+		}
+		leave()
+		for id, x := range v.above {
+			if x.open != 0 {
+				t.Errorf("%q is still here", id)
+			}
+		}
+		ids := strings.Split(from, ",")
+		if len(ids) > maxVia-1 {
+			return // no daemon says so many
+		}
+		if _, err := v.enter(strings.Join(slices.Insert(ids, min(max(at, 0), len(ids)), v.id), ",")); err == nil {
+			t.Errorf("%q with its own id at %d was let in", from, at)
 		}
 	})
 }
