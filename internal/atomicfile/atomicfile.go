@@ -62,8 +62,11 @@ func replace(path string, content []byte, prepare func(*os.File) error) (err err
 		return err
 	}
 	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
+		if err == nil {
+			return
+		}
+		if left := os.Remove(f.Name()); !errors.Is(left, fs.ErrNotExist) { // it has its name only until it is renamed
+			err = errors.Join(err, left)
 		}
 	}()
 	if err := prepare(f); err != nil {
