@@ -9,8 +9,8 @@ import (
 // Defer is the operator's wish about which tools are kept out of an agent's list. The zero value is the default: cold
 // built-ins and everything external are deferred.
 type Defer struct {
-	// List are patterns of built-ins to defer. nil is the curated list (every cold built-in); a list
-	// replaces it; an empty one keeps every tool eager.
+	// List are patterns of built-ins to defer. nil is the curated list (every cold built-in); a list replaces it; an empty
+	// one keeps every tool eager.
 	List *[]string
 	// Pin are patterns of tools that are always eager, whatever else says.
 	Pin []string

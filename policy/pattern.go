@@ -15,8 +15,9 @@ const (
 )
 
 // MatchPattern reports whether pattern selects d. A pattern is a tool's full name, a glob over it (*, ? and [] as in
-// path.Match, but that * crosses slashes, which stand in the names of a library's methods), "toolset:NAME" or "source:KIND"; NAME and KIND may be globs. A malformed glob selects nothing; see
-// [CheckPattern]. Toolsets that the operator composed are known to [Toolsets.Match] only.
+// path.Match, but that * crosses slashes, which stand in the names of a library's methods), "toolset:NAME" or "source:KIND";
+// NAME and KIND may be globs. A malformed glob selects nothing; see [CheckPattern]. Toolsets that the operator composed are
+// known to [Toolsets.Match] only.
 func MatchPattern(pattern string, d *tool.Definition) bool {
 	return (*Toolsets)(nil).Match(pattern, d)
 }

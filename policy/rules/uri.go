@@ -55,8 +55,8 @@ var (
 // normalURI is the normal form of RFC 3986, section 6.2.2: scheme and host in lower case, no escapes of unreserved
 // characters, no dot segments. It also takes off hermesd's own mcp://SERVER/ and does what common parsers do: blanks around
 // a URI, tabs and line ends in it and a default port go; in file, http and https a backslash is a slash. A file URI has no
-// host if that is this machine (RFC 8089), and no escaped or doubled slashes, which no file name holds. It has no query either: with whole, a question mark
-// and a number sign are part of its path, as servers see it that only cut off "file://".
+// host if that is this machine (RFC 8089), and no escaped or doubled slashes, which no file name holds. It has no query
+// either: with whole, a question mark and a number sign are part of its path, as servers see it that only cut off "file://".
 func normalURI(uri, server string, whole bool) string {
 	uri = strings.Map(func(r rune) rune {
 		if r == '\t' || r == '\n' || r == '\r' {
@@ -73,11 +73,11 @@ func normalURI(uri, server string, whole bool) string {
 	}
 	rest := uri[len(kind):]
 	kind = strings.ToLower(kind)
+	file, web := kind == "file:", kind == "http:" || kind == "https:"
 	tail := ""
-	if end := strings.IndexAny(rest, "?#"); end >= 0 && !(whole && strings.HasPrefix(kind, "file:")) {
+	if end := strings.IndexAny(rest, "?#"); end >= 0 && !(whole && file) {
 		rest, tail = rest[:end], unescape(rest[end:], false)
 	}
-	file, web := kind == "file:", kind == "http:" || kind == "https:"
 	if file || web {
 		rest = strings.ReplaceAll(rest, `\`, "/")
 	}

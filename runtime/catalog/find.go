@@ -21,8 +21,8 @@ const (
 // hyphens and spaces; else the only MCP tool whose name differs in the number of underscores (mcp_github_create_issue).
 //
 // The error is a *[tool.Error]: ProviderQuarantined for a tool that was granted and is refused until the operator accepts
-// it, NotAvailable for one that was granted and cannot be used here for another reason, both with the reason, and UnknownTool for everything else, with near names under "did_you_mean". A tool that was never granted is like one that
-// does not exist.
+// it, NotAvailable for one that was granted and cannot be used here for another reason, both with the reason, and UnknownTool
+// for everything else, with near names under "did_you_mean". A tool that was never granted is like one that does not exist.
 func (v *View) Find(name string) (*Entry, error) {
 	e, ok := find(v.granted, name)
 	if !ok {
@@ -51,8 +51,8 @@ func (v *View) usable(e *Entry) bool {
 	return reason == ""
 }
 
-// unusable returns by which code and why a granted tool cannot be used, for as long as the operator does nothing about it; "" if it can. A
-// provider that is down is no such reason: the call itself finds out.
+// unusable returns by which code and why a granted tool cannot be used, for as long as the operator does nothing about it; ""
+// if it can. A provider that is down is no such reason: the call itself finds out.
 func (v *View) unusable(e *Entry) (code tool.Code, reason string) {
 	if _, usable := find(v.listed, e.Definition.Name); !usable {
 		if by, yes := v.scope.Excluded(e.Definition); yes {
