@@ -42,10 +42,7 @@ var errSessionGone = errors.New("the server no longer knows the session")
 type streamable struct {
 	line    *line
 	opts    *Options
-	url     string
-	headers map[string]string
 	client  *http.Client
-	most    int
 	suspect func(error)
 	ctx     context.Context // ends with close
 	cancel  context.CancelFunc
@@ -60,9 +57,7 @@ type streamable struct {
 
 func newStreamable(l *line, o *Options, client *http.Client, suspect func(error)) *streamable {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &streamable{
-		line: l, opts: o, url: o.URL, headers: o.Headers, client: client, most: o.MaxMessageBytes, suspect: suspect, ctx: ctx, cancel: cancel,
-	}
+	return &streamable{line: l, opts: o, client: client, suspect: suspect, ctx: ctx, cancel: cancel}
 }
 
 // established opens the GET stream, which versions before 2026-07-28 have.
@@ -206,11 +201,11 @@ func (s *streamable) do(ctx context.Context, method string, f *frame, lastEvent 
 	if f != nil {
 		body = bytes.NewReader(f.data)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, s.url, body)
+	req, err := http.NewRequestWithContext(ctx, method, s.opts.URL, body)
 	if err != nil {
 		return nil, err
 	}
-	for name, value := range s.headers {
+	for name, value := range s.opts.Headers {
 		req.Header.Set(name, value)
 	}
 	if host := req.Header.Get("Host"); host != "" {
@@ -286,12 +281,12 @@ func (s *streamable) check(resp *http.Response, f *frame) (answered bool, err er
 
 // body takes in an answer that is one JSON text.
 func (s *streamable) body(resp *http.Response, f *frame) error {
-	data, err := io.ReadAll(io.LimitReader(resp.Body, int64(s.most)+1))
+	data, err := io.ReadAll(io.LimitReader(resp.Body, int64(s.opts.MaxMessageBytes)+1))
 	if err != nil {
 		return fmt.Errorf("reading the server's answer: %w", err)
 	}
-	if len(data) > s.most {
-		return &tooLargeError{most: s.most}
+	if len(data) > s.opts.MaxMessageBytes {
+		return &tooLargeError{most: s.opts.MaxMessageBytes}
 	}
 	if !s.line.receive(data, f.call) {
 		return errors.New("the server's answer is no JSON-RPC answer")

@@ -15,9 +15,7 @@ import (
 type sseCarrier struct {
 	line     *line
 	opts     *Options
-	headers  map[string]string
 	client   *http.Client
-	most     int
 	cancel   context.CancelFunc
 	loops    sync.WaitGroup
 	base     *url.URL
@@ -32,7 +30,7 @@ func newSSE(ctx context.Context, l *line, o *Options, client *http.Client) (*sse
 		return nil, err
 	}
 	life, cancel := context.WithCancel(context.Background())
-	s := &sseCarrier{line: l, opts: o, headers: o.Headers, client: client, most: o.MaxMessageBytes, cancel: cancel, base: base, endpoint: make(chan string, 1)}
+	s := &sseCarrier{line: l, opts: o, client: client, cancel: cancel, base: base, endpoint: make(chan string, 1)}
 	stop := context.AfterFunc(ctx, cancel) // until the endpoint is known, ctx bounds the stream
 	resp, err := s.do(life, http.MethodGet, o.URL, nil)
 	if err != nil {
@@ -87,7 +85,7 @@ func (s *sseCarrier) close() {
 
 func (s *sseCarrier) read(resp *http.Response) {
 	defer resp.Body.Close() //nolint:errcheck // read to its end
-	err := readEvents(resp.Body, s.most, func(e *event) bool {
+	err := readEvents(resp.Body, s.opts.MaxMessageBytes, func(e *event) bool {
 		switch e.name {
 		case "endpoint":
 			select {
@@ -132,7 +130,7 @@ func (s *sseCarrier) do(ctx context.Context, method, address string, body []byte
 	if err != nil {
 		return nil, err
 	}
-	for name, value := range s.headers {
+	for name, value := range s.opts.Headers {
 		req.Header.Set(name, value)
 	}
 	s.opts.via(req.Header)

@@ -41,7 +41,7 @@ func (s *streamable) answers(ctx context.Context, resp *http.Response, f *frame)
 
 // events takes in one stream until it ends or, for a call's stream, has brought its answer.
 func (s *streamable) events(resp *http.Response, origin *call) (last string, wait time.Duration, answered bool, err error) {
-	err = readEvents(resp.Body, s.most, func(e *event) bool {
+	err = readEvents(resp.Body, s.opts.MaxMessageBytes, func(e *event) bool {
 		if e.id != "" {
 			last = e.id
 		}

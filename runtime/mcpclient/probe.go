@@ -38,8 +38,11 @@ func (r *Report) Err() error {
 func (r *Report) mask(mask func(string) string) {
 	r.ServerName, r.ServerVersion = mask(r.ServerName), mask(r.ServerVersion)
 	for i, s := range r.Steps {
-		if s.Err != nil && mask(s.Err.Error()) != s.Err.Error() {
-			r.Steps[i].Err = errors.New(mask(s.Err.Error()))
+		if s.Err == nil {
+			continue
+		}
+		if masked := mask(s.Err.Error()); masked != s.Err.Error() {
+			r.Steps[i].Err = errors.New(masked)
 		}
 	}
 }
