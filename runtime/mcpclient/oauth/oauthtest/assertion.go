@@ -15,6 +15,7 @@ import (
 const (
 	jwtBearer     = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 	tokenExchange = "urn:ietf:params:oauth:grant-type:token-exchange"
+	typeIDJAG     = "urn:ietf:params:oauth:token-type:id-jag"
 )
 
 // RegisterKey makes a client known that signs instead of sending a secret.

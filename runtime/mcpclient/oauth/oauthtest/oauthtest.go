@@ -8,8 +8,6 @@ import (
 	"context"
 	"crypto"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -197,8 +195,7 @@ func (i *Issuer) grant(kind, client string, r *http.Request) (grant, string) {
 	case "authorization_code":
 		g, ok := i.codes[form.Get("code")]
 		delete(i.codes, form.Get("code"))
-		sum := sha256.Sum256([]byte(form.Get("code_verifier")))
-		if !ok || base64.RawURLEncoding.EncodeToString(sum[:]) != g.challenge || form.Get("redirect_uri") != g.redirect {
+		if !ok || hashOf(form.Get("code_verifier")) != g.challenge || form.Get("redirect_uri") != g.redirect {
 			return grant{}, "the code"
 		}
 		return g, ""

@@ -39,7 +39,7 @@ type Provider struct {
 func NewProvider(t testing.TB) *Provider {
 	p := &Provider{
 		t: t, key: NewKey(t), ClientID: "desk", Secret: "idp-secret", Grantee: "robot",
-		codes: map[string]url.Values{}, refresh: map[string]bool{}, life: time.Hour, issued: "urn:ietf:params:oauth:token-type:id-jag", counts: map[string]int{},
+		codes: map[string]url.Values{}, refresh: map[string]bool{}, life: time.Hour, issued: typeIDJAG, counts: map[string]int{},
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
@@ -184,7 +184,7 @@ func (p *Provider) exchange(w http.ResponseWriter, form url.Values) {
 	case err != nil:
 		reply(w, 400, map[string]string{"error": "invalid_grant", "error_description": err.Error()})
 		return
-	case form.Get("requested_token_type") != "urn:ietf:params:oauth:token-type:id-jag" || form.Get("subject_token_type") != "urn:ietf:params:oauth:token-type:id_token" ||
+	case form.Get("requested_token_type") != typeIDJAG || form.Get("subject_token_type") != "urn:ietf:params:oauth:token-type:id_token" ||
 		form.Get("audience") == "" || form.Get("resource") == "":
 		p.t.Errorf("an exchange with %v", form)
 	}
