@@ -116,9 +116,14 @@ func readBounded(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // only read
-	data, err := io.ReadAll(io.LimitReader(f, maxCredentials+1))
-	if err == nil && len(data) > maxCredentials {
-		err = fmt.Errorf("it has more than %d bytes", maxCredentials)
+	return readAll(f, maxCredentials)
+}
+
+// readAll reads what must have no more than most bytes.
+func readAll(r io.Reader, most int) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
+	if err == nil && len(data) > most {
+		err = fmt.Errorf("it has more than %d bytes", most)
 	}
 	return data, err
 }

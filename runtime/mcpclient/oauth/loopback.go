@@ -66,7 +66,7 @@ func (c *Callback) Fetch(ctx context.Context, args *auth.AuthorizationArgs) (*au
 	select {
 	case q := <-back:
 		if reason := q.Get("error"); reason != "" {
-			return nil, fmt.Errorf("the authorization server refused: %s %s", reason, q.Get("error_description"))
+			return nil, fmt.Errorf("the authorization server refused: %s %s", said(reason, nil), said(q.Get("error_description"), nil))
 		}
 		return &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
 	case <-ctx.Done():

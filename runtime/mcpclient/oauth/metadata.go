@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -158,12 +157,9 @@ func (a *Authorizer) readJSON(ctx context.Context, address string, into any) err
 	case resp.StatusCode != http.StatusOK:
 		return fmt.Errorf("HTTP %d", resp.StatusCode)
 	}
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxMetadata+1))
+	data, err := readAll(resp.Body, maxMetadata)
 	if err != nil {
 		return err
-	}
-	if len(data) > maxMetadata {
-		return fmt.Errorf("it has more than %d bytes", maxMetadata)
 	}
 	return json.Unmarshal(data, into)
 }
