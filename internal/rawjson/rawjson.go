@@ -5,7 +5,10 @@
 // never run out of bounds.
 package rawjson
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
+)
 
 // Members calls visit with every key and value of a JSON object, in order. It reports whether raw is an object.
 func Members(raw []byte, visit func(key string, value json.RawMessage)) bool {
@@ -101,23 +104,17 @@ func skipValue(raw []byte, i int) int {
 
 // unquote decodes what is quoted like a JSON string; most hold no escape and cost one copy.
 func unquote(quoted []byte) string {
-	for _, b := range quoted {
-		if b == '\\' {
-			return decodeString(quoted)
+	if bytes.IndexByte(quoted, '\\') >= 0 {
+		var s string
+		if json.Unmarshal(quoted, &s) != nil {
+			return ""
 		}
+		return s
 	}
 	if len(quoted) < 2 {
 		return ""
 	}
 	return string(quoted[1 : len(quoted)-1])
-}
-
-func decodeString(raw []byte) string {
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
-		return ""
-	}
-	return s
 }
 
 // String returns the text of a JSON string. ok is false, and the text "", for any other value.
