@@ -1,7 +1,7 @@
 // Package providerlog takes what a provider says: the output of its process, log events of its protocol, and what the
 // daemon has to say about it. All of it is bounded, keeps its level, and is marked by the host with where it came from,
-// which no text of the provider can forge; secrets in it are masked. It goes to the daemon's log, and the last of it is kept for operators who ask
-// about this one provider, across restarts of its process.
+// which no text of the provider can forge; secrets in it are masked. It goes to the daemon's log, and the last of it is
+// kept for operators who ask about this one provider, across restarts of its process.
 package providerlog
 
 import (
