@@ -54,8 +54,6 @@ func (s *sighting) reason() string {
 	switch {
 	case s.file == nil && errors.Is(s.err, fs.ErrNotExist):
 		return "there is no such file: build or install the plugin, or correct its path"
-	case errors.Is(s.err, fs.ErrInvalid):
-		return "it is no regular file: path must name the plugin's binary"
 	case errors.Is(s.err, fs.ErrPermission):
 		return "hermesd may not execute it: chmod +x, and look at the rights of its folders and for a noexec mount"
 	case errors.Is(s.err, fs.ErrNotExist):

@@ -84,9 +84,6 @@ func (p *program) digestOf(f *os.File) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !info.Mode().IsRegular() {
-		return "", &fs.PathError{Op: "start", Path: f.Name(), Err: fs.ErrInvalid}
-	}
 	if info.Size() > maxProgram {
 		return "", fmt.Errorf("%s has %d bytes, more than %d: it is no plugin, correct the path", f.Name(), info.Size(), maxProgram)
 	}
