@@ -9,8 +9,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-
-	"github.com/hermesd/hermesd/internal/atomicfile"
 )
 
 // applicationID marks the file as ours (SQLite's PRAGMA application_id): "herm".
@@ -74,10 +72,11 @@ func migrate(w *Writer, path string, steps []string, log *slog.Logger) error {
 // backUp copies the database. A copy of an earlier attempt is replaced: the original has not changed since.
 func backUp(ctx context.Context, w *Writer, to string) error {
 	err := os.Remove(to)
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		// SQLite fills a file that is there and is empty; one that it makes itself can be read by others, as far as the umask
-		// allows.
-		err = atomicfile.Create(to, nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err == nil {
+		err = makePrivate(to)
 	}
 	if err == nil {
 		_, err = w.conn.ExecContext(ctx, "VACUUM INTO ?", to)
@@ -86,6 +85,16 @@ func backUp(ctx context.Context, w *Writer, to string) error {
 		return fmt.Errorf("copying the state database before its migration: %w", err)
 	}
 	return nil
+}
+
+// makePrivate makes an empty file for the daemon's user alone. SQLite fills one that is there and is empty; one that it makes
+// itself can be read by others, as far as the umask allows.
+func makePrivate(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 func number(ctx context.Context, c *sql.Conn, pragma string) (n int, err error) {
