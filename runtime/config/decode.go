@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"reflect"
@@ -246,8 +247,12 @@ func (d *decoder) hideSource(at hcl.Range) {
 	if file == nil || !at.CanSliceBytes(file.Bytes) {
 		return
 	}
+	marker := "" // of a heredoc: a word like others, no secret
 	for line := range strings.Lines(string(at.SliceBytes(file.Bytes))) {
-		if line = strings.Trim(line, " \t\r\n\""); len(line) >= redact.MinLength && !strings.HasPrefix(line, "<<") {
+		line = strings.Trim(line, " \t\r\n\"")
+		if begun, ok := strings.CutPrefix(line, "<<"); ok {
+			marker = cmp.Or(marker, strings.TrimPrefix(begun, "-"))
+		} else if len(line) >= redact.MinLength && line != marker {
 			d.secrets.addDerived(line)
 		}
 	}

@@ -114,3 +114,18 @@ func TestFormat(t *testing.T) {
 		t.Errorf("a file that does not parse gave %q and %v", got, diags)
 	}
 }
+
+func TestTheMarkerOfAHeredocIsNoSecret(t *testing.T) {
+	for name, begin := range map[string]string{"plain": "<<TEXT", "indented": "<<-TEXT"} {
+		t.Run(name, func(t *testing.T) {
+			src := "embeddings {\n  url     = \"https://example.com\"\n  model   = \"m\"\n  api_key = " + begin + "\nhunter22\nTEXT\n}\n"
+			cfg, diags := config.Parse("config.hcl", []byte(src), fakeEnv(nil))
+			if diags.HasErrors() {
+				t.Fatal(diags)
+			}
+			if got := cfg.Mask("TEXT with hunter22"); got != "TEXT with ***" {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
