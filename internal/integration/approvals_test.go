@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -202,24 +201,11 @@ func (o *overseen) watchAs(agent string) {
 // elicited connects an agent whose client can be asked, and counts the questions.
 func (o *overseen) elicited(version string, answer func(*sdk.ElicitParams) map[string]any) *sdk.ClientSession {
 	o.t.Helper()
-	client := sdk.NewClient(&sdk.Implementation{Name: "asked", Version: "1"}, &sdk.ClientOptions{
+	return o.as("attended", version, &sdk.ClientOptions{
 		ElicitationHandler: func(_ context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 			return &sdk.ElicitResult{Action: "accept", Content: answer(r.Params)}, nil
 		},
 	})
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	transport := &sdk.StreamableClientTransport{Endpoint: o.url + "/mcp", HTTPClient: &http.Client{Transport: authorized{token("attended")}}}
-	session, err := client.Connect(ctx, transport, &sdk.ClientSessionOptions{ProtocolVersion: version})
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	o.t.Cleanup(func() {
-		if err := session.Close(); err != nil {
-			o.t.Log("close:", err)
-		}
-	})
-	return session
 }
 
 func TestAHumanAnswersInTheClient(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/hermesd/hermesd/internal/bench/bars"
 	"github.com/hermesd/hermesd/internal/testenv"
 )
@@ -47,27 +49,14 @@ func TestRealCatalogsInTheirTiers(t *testing.T) {
 		return counts["giant"] >= giant-10 && len(counts) >= small+1
 	})
 	s := d.connect(nil)
-	list := func() string {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		result, err := s.ListTools(ctx, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		raw, err := json.Marshal(result.Tools)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(raw)
-	}
-	first := list()
+	first := listed(t, s)
 	if tokens := len([]rune(first)) / 4; tokens >= 4000 {
 		t.Errorf("the definitions take %d tokens", tokens)
 	} else {
 		t.Logf("the definitions of %d tools take %d tokens", len(tools), tokens)
 	}
 	for range 9 {
-		if list() != first {
+		if listed(t, s) != first {
 			t.Fatal("the same catalog gave other bytes")
 		}
 	}
@@ -97,6 +86,22 @@ func TestRealCatalogsInTheirTiers(t *testing.T) {
 		rss := float64(resident(t, d.cmd.Process.Pid)) / 1e6
 		return len((bars.Readings{{Benchmark: bars.Giant + "/memory", Unit: "MB"}: rss}).Missed()) == 0
 	})
+}
+
+// listed are the definitions that an agent sees, as JSON.
+func listed(t *testing.T, s *sdk.ClientSession) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	result, err := s.ListTools(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(result.Tools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
 }
 
 // resident is the resident memory of a process in bytes.

@@ -22,14 +22,12 @@ func freeAddress(t *testing.T) string {
 // reason is why a provider cannot be had.
 func (d *running) reason(provider string) string {
 	d.t.Helper()
-	out, errs, code := d.hermesd("plugin", "list", "--json")
-	if code != 0 {
-		d.t.Fatalf("plugin list: %s", errs)
+	for _, p := range d.providers() {
+		if p.Name == provider {
+			return p.Reason
+		}
 	}
-	_, rest, _ := strings.Cut(out, fmt.Sprintf(`"name": %q`, provider))
-	block, _, _ := strings.Cut(rest, "}")
-	_, reason, _ := strings.Cut(block, `"reason"`)
-	return reason
+	return ""
 }
 
 const hello = "tools {\n  tool_search = false\n}\nplugin \"hello\" {\n  path = %q\n}\n"

@@ -156,15 +156,7 @@ func firstStart(t *testing.T, pick func(waiting []string) string) string {
 	if out := d.out.String(); strings.Contains(out, "changed") {
 		t.Errorf("a trusted tool counts as changed:\n%s", out)
 	}
-	result, err := s.ListTools(ctx, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := json.Marshal(result.Tools)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(raw)
+	return listed(t, s)
 }
 
 // beside is the daemon's configuration for another program, whose servers do not wait.

@@ -78,7 +78,7 @@ func (o *overseen) as(agent, version string, opts *sdk.ClientOptions) *sdk.Clien
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	transport := &sdk.StreamableClientTransport{Endpoint: o.url + "/mcp", HTTPClient: &http.Client{Transport: authorized{token(agent)}}}
-	session, err := sdk.NewClient(&sdk.Implementation{Name: "librarian", Version: "1"}, opts).Connect(ctx, transport, &sdk.ClientSessionOptions{ProtocolVersion: version})
+	session, err := sdk.NewClient(&sdk.Implementation{Name: "integration", Version: "1"}, opts).Connect(ctx, transport, &sdk.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		o.t.Fatal(err)
 	}

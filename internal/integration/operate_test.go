@@ -14,9 +14,23 @@ type providerLine struct {
 	Name     string `json:"name"`
 	State    string `json:"state"`
 	Healthy  bool   `json:"healthy"`
+	Reason   string `json:"reason"` // why it cannot be had now
 	Failure  string `json:"failure"`
 	Restarts int    `json:"restarts"`
 	PID      int    `json:"pid"`
+}
+
+func (d *running) providers() []providerLine {
+	d.t.Helper()
+	out, errs, code := d.hermesd("plugin", "list", "--json")
+	if code != 0 {
+		d.t.Fatalf("plugin list: %s", errs)
+	}
+	var list []providerLine
+	if err := json.Unmarshal([]byte(out), &list); err != nil {
+		d.t.Fatal(err)
+	}
+	return list
 }
 
 // provider waits until a provider is as a test wants it.
@@ -26,15 +40,7 @@ func (d *running) provider(name, what string, is func(providerLine) bool) provid
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(patience); time.Now().Before(end); <-tick.C {
-		out, errs, code := d.hermesd("plugin", "list", "--json")
-		if code != 0 {
-			d.t.Fatalf("plugin list: %s", errs)
-		}
-		var list []providerLine
-		if err := json.Unmarshal([]byte(out), &list); err != nil {
-			d.t.Fatal(err)
-		}
-		for _, p := range list {
+		for _, p := range d.providers() {
 			if last = p; p.Name == name && is(p) {
 				return p
 			}

@@ -30,14 +30,7 @@ type upstream struct {
 // newUpstream takes a port that nobody answers on.
 func newUpstream(t *testing.T) *upstream {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &upstream{t: t, address: l.Addr().String()}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	u := &upstream{t: t, address: freeAddress(t)}
 	t.Cleanup(u.down)
 	return u
 }
