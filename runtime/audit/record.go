@@ -37,7 +37,7 @@ func (l *Log) entry(r *tool.Record) Entry {
 	return e
 }
 
-// maxName bounds the name that is stored, in bytes. A tool's own is never so long, so that only one which does not exist is cut.
+// maxName bounds the name that is stored, in bytes. A tool's own is never so long: only one that does not exist is cut.
 const maxName = 2 * tool.MaxName
 
 // storedName bounds a name that an agent may have made up, lest one call fills the log.
