@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
-	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 )
 
@@ -45,48 +44,6 @@ func (a *Authorizer) authorizeByCode(ctx context.Context, t *target) (*Credentia
 		return nil, err
 	}
 	return a.accept(t, as, key, answer)
-}
-
-// register finds the client to be: the operator's own registration, the document that says who hermesd is, or a
-// registration made now (RFC 7591).
-func (a *Authorizer) register(ctx context.Context, server *metadata) (*client, error) {
-	o := &a.opts
-	switch {
-	case o.ClientID != "":
-		return registered(o.ClientID, o.ClientSecret, o.Key, server)
-	case o.MetadataURL != "" && server.ClientDocuments:
-		return &client{id: o.MetadataURL, method: noProof}, nil
-	case server.RegistrationEndpoint == "":
-		return nil, fmt.Errorf("the authorization server %s lets no client register itself; register hermesd there and write client_id into oauth", server.Issuer)
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
-	got, err := oauthex.RegisterClient(ctx, server.RegistrationEndpoint, &oauthex.ClientRegistrationMetadata{
-		ClientName: "hermesd", RedirectURIs: []string{o.RedirectURL}, ApplicationType: applicationType(o.RedirectURL),
-		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
-	}, o.Client)
-	if err != nil {
-		return nil, fmt.Errorf("registering at the authorization server: %s", said(err.Error(), nil)) // it repeats the answer
-	}
-	if err := short(got.ClientID, got.ClientSecret); err != nil {
-		return nil, errors.New("the registration at the authorization server is too long to be kept")
-	}
-	c := &client{id: got.ClientID, secret: got.ClientSecret, method: got.TokenEndpointAuthMethod}
-	switch {
-	case c.secret == "":
-		c.method = noProof
-	case c.method != secretInForm:
-		c.method = secretInHeader // RFC 7591 section 2: what holds where nothing is said
-	}
-	return c, nil
-}
-
-// applicationType is native for a program that waits for the browser on its own machine (OpenID Connect registration).
-func applicationType(redirect string) string {
-	if u, err := url.Parse(redirect); err == nil && !loopback(u.Hostname()) {
-		return "web"
-	}
-	return "native"
 }
 
 // askPerson shows the link, waits for the code and takes it to the token endpoint.

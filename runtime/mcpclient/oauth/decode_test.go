@@ -1,6 +1,9 @@
 package oauth
 
 import (
+	"fmt"
+	"net/http"
+	"net/url"
 	"testing"
 	"time"
 )
@@ -32,4 +35,33 @@ func FuzzTokenAnswer(f *testing.F) {
 			t.Errorf("got %+v", next)
 		}
 	})
+}
+
+func FuzzRegistration(f *testing.F) {
+	f.Add(201, []byte(`{"client_id":"a","client_secret":"b","token_endpoint_auth_method":"client_secret_post"}`))
+	f.Add(400, []byte(`{"error":"invalid_redirect_uri","error_description":"no"}`))
+	f.Add(201, []byte(`{"client_secret":"b`))
+	f.Fuzz(func(t *testing.T, status int, data []byte) {
+		r, err := readRegistration(status, data)
+		if err == nil && r.ClientID == "" || err != nil && len(err.Error()) > 3*maxSaid {
+			t.Errorf("got %+v, %v", r, err)
+		}
+	})
+}
+
+func TestTheNoncesOfAFewServersAreKept(t *testing.T) {
+	var n nonces
+	at := func(i int) *url.URL { return &url.URL{Scheme: "https", Host: fmt.Sprint(i, ".example.com")} }
+	note := func(i int) { n.note(at(i), http.Header{http.CanonicalHeaderKey(nonceHeader): {"n"}}) }
+	for i := range maxOrigins {
+		note(i)
+	}
+	note(0) // another nonce of a server that is known
+	if len(n.last) != maxOrigins {
+		t.Errorf("%d are kept, want %d", len(n.last), maxOrigins)
+	}
+	note(maxOrigins)
+	if len(n.last) > maxOrigins || n.of(at(maxOrigins)) != "n" {
+		t.Errorf("%d are kept, the last one is %q", len(n.last), n.of(at(maxOrigins)))
+	}
 }

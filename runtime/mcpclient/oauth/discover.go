@@ -25,7 +25,7 @@ type target struct {
 func (a *Authorizer) discover(ctx context.Context, status int, header http.Header) (*target, error) {
 	challenges, err := oauthex.ParseWWWAuthenticate(header.Values("WWW-Authenticate"))
 	if err != nil {
-		return nil, fmt.Errorf("the server's challenge cannot be read: %w", err)
+		return nil, fmt.Errorf("the server's challenge cannot be read: %s", said(err.Error(), nil)) // it repeats the challenge
 	}
 	t := &target{}
 	location, bearer := "", false

@@ -45,6 +45,45 @@ func TestHostileTokenEndpoints(t *testing.T) {
 	}
 }
 
+func TestHostileRegistrationEndpoints(t *testing.T) {
+	const secrets = `"client_secret":"new-s3cret","registration_access_token":"manage-s3cret"`
+	refuse := func(status int, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			fmt.Fprint(w, body)
+		}
+	}
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		want   string
+	}{
+		"a registration that was cut":     {refuse(201, `{`+secrets+`,"client_id":"a`), "is no JSON"},
+		"one that is followed by more":    {refuse(201, `{"client_id":"a",`+secrets+`}}`), "is no JSON"},
+		"an id that is no text":           {refuse(201, `{"client_id":7,`+secrets+`}`), "is no JSON"},
+		"one without an id":               {refuse(201, `{`+secrets+`}`), "without a client_id"},
+		"a huge one":                      {refuse(201, `{"client_id":"a",`+secrets+`,"x":"`+strings.Repeat("a", 1<<20)+`"}`), "more than 65536 bytes"},
+		"a page that holds secrets":       {refuse(403, `{`+secrets+`,"client_id":"a`), "answered HTTP 403"},
+		"a refusal that repeats a secret": {refuse(400, `{"error":"no","error_description":"not new-s3cret, nor manage-s3cret",`+secrets+`}`), "says no not ***, nor ***"},
+		"a refusal of unknown shape":      {refuse(400, `{"error":{},`+secrets+`}`), "answered HTTP 400"},
+		"an endless explanation":          {refuse(400, fmt.Sprintf(`{"error":"no","error_description":%q}`, strings.Repeat("x", 10_000))), "xxx…"},
+		"a way elsewhere that is no place": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", "%zz"+strings.Repeat("x", 10_000))
+			w.WriteHeader(302)
+		}, "xxx…"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.issuer.SetRegister(c.answer)
+			_, person := browser(t)
+			err := w.ask(w.authorizer(person))
+			fails(t, err, c.want, "new-s3cret", "manage-s3cret", "\n")
+			if err != nil && len(err.Error()) > 1000 {
+				t.Errorf("an error of %d bytes", len(err.Error()))
+			}
+		})
+	}
+}
+
 func text(kind, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind)

@@ -145,7 +145,7 @@ func (a *Authorizer) readJSON(ctx context.Context, address string, into any) err
 		return err
 	}
 	req.Header.Set("Accept", "application/json")
-	resp, err := a.opts.Client.Do(req)
+	resp, err := a.do(req)
 	if err != nil {
 		return err
 	}

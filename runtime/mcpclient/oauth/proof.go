@@ -125,8 +125,12 @@ func (n *nonces) note(u *url.URL, header http.Header) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.last == nil || len(n.last) > maxOrigins {
+	server := u.Scheme + "://" + u.Host
+	if _, known := n.last[server]; !known && len(n.last) >= maxOrigins {
+		clear(n.last)
+	}
+	if n.last == nil {
 		n.last = map[string]string{}
 	}
-	n.last[u.Scheme+"://"+u.Host] = nonce
+	n.last[server] = nonce
 }

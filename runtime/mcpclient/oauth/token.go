@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -15,7 +14,7 @@ import (
 )
 
 const (
-	// maxTokenAnswer bounds the answer of a token endpoint, in bytes.
+	// maxTokenAnswer bounds the answer of a token or registration endpoint, in bytes.
 	maxTokenAnswer = 64 << 10
 	// maxSaid bounds what is repeated of a server's own words, in bytes.
 	maxSaid = 300
@@ -96,17 +95,27 @@ func (a *Authorizer) postToken(ctx context.Context, endpoint *url.URL, r *tokenR
 		return nil, err
 	}
 	req.Header = header
-	resp, err := a.opts.Client.Do(req)
+	resp, err := a.do(req)
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close() //nolint:errcheck // read to its end or given up
 	a.nonces.note(endpoint, resp.Header)
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxTokenAnswer+1))
+	data, err := readAll(resp.Body, maxTokenAnswer)
 	if err != nil {
 		return nil, fmt.Errorf("reading the authorization server's answer: %w", err)
 	}
 	return readAnswer(resp.StatusCode, data, r.secrets())
+}
+
+// do sends a request to an authorization server. An error may repeat what the server said, such as an address that cannot be
+// read, and is bounded like everything that is repeated.
+func (a *Authorizer) do(req *http.Request) (*http.Response, error) {
+	resp, err := a.opts.Client.Do(req)
+	if err != nil && len(err.Error()) > maxName {
+		return nil, errors.New(said(err.Error(), nil))
+	}
+	return resp, err
 }
 
 // secrets are what of a request must not be repeated, should the server do so.
@@ -120,9 +129,6 @@ func (r *tokenRequest) secrets() []string {
 
 // readAnswer takes in what a token endpoint answered.
 func readAnswer(status int, data []byte, secrets []string) (*tokenAnswer, error) {
-	if len(data) > maxTokenAnswer {
-		return nil, fmt.Errorf("the authorization server's answer has more than %d bytes", maxTokenAnswer)
-	}
 	answer := &tokenAnswer{}
 	err := json.Unmarshal(data, answer)
 	switch {

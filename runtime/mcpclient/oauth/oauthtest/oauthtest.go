@@ -37,9 +37,9 @@ type Issuer struct {
 	codes    map[string]grant
 	access   map[string]grant
 	refresh  map[string]grant
-	counts   map[string]int // requests by kind
-	broken   bool           // the token endpoint answers 500
-	instead  http.HandlerFunc
+	counts   map[string]int              // requests by kind
+	broken   bool                        // the token endpoint answers 500
+	instead  map[string]http.HandlerFunc // answer in the place of "token" and "register"
 	keys     map[string]crypto.PublicKey // of clients that sign, by client
 	trusted  map[string]crypto.PublicKey // of those whose assertions are taken, by issuer
 	used     map[string]bool             // ids of JWTs that were taken
@@ -62,7 +62,7 @@ func NewIssuer(t testing.TB) *Issuer {
 	i := &Issuer{
 		t: t, life: time.Hour, clients: map[string]registration{}, codes: map[string]grant{}, access: map[string]grant{},
 		refresh: map[string]grant{}, counts: map[string]int{}, keys: map[string]crypto.PublicKey{}, trusted: map[string]crypto.PublicKey{},
-		used: map[string]bool{},
+		used: map[string]bool{}, instead: map[string]http.HandlerFunc{},
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/oauth-authorization-server", i.metadata)
@@ -103,6 +103,10 @@ func (i *Issuer) register(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.counts["register"]++
+	if h := i.instead["register"]; h != nil {
+		h(w, r)
+		return
+	}
 	id, secret := rand.Text(), rand.Text()
 	i.clients[id] = registration{secret, m.RedirectURIs}
 	reply(w, 201, map[string]any{
@@ -141,8 +145,8 @@ func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 	defer i.mu.Unlock()
 	kind := r.PostForm.Get("grant_type")
 	i.counts[kind]++
-	if i.instead != nil {
-		i.instead(w, r)
+	if h := i.instead["token"]; h != nil {
+		h(w, r)
 		return
 	}
 	if i.broken {
@@ -261,7 +265,14 @@ func (i *Issuer) Register(id, secret string) {
 func (i *Issuer) SetToken(h http.HandlerFunc) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.instead = h
+	i.instead["token"] = h
+}
+
+// SetRegister has a handler answer in the registration endpoint's place.
+func (i *Issuer) SetRegister(h http.HandlerFunc) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.instead["register"] = h
 }
 
 // SetProofs has tokens bound to a key from now on (RFC 9449).
