@@ -52,6 +52,11 @@ func (c *Credentials) access() string {
 	return c.Access
 }
 
+// ends reports whether the token ends within some time.
+func (c *Credentials) ends(within time.Duration) bool {
+	return c != nil && !c.Expires.IsZero() && time.Until(c.Expires) <= within
+}
+
 // stamp tells whether files have changed since they were read.
 type stamp [2]struct {
 	at   time.Time
@@ -108,6 +113,13 @@ func (a *Authorizer) load() (*Credentials, error) {
 	a.held = c
 	a.hide(c)
 	return c, nil
+}
+
+// present are the credentials that count now, or nil.
+func (a *Authorizer) present() (*Credentials, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.load()
 }
 
 func readBounded(path string) ([]byte, error) {

@@ -144,9 +144,7 @@ func (a *Authorizer) chooseScopes(t *target, more bool) error {
 		scopes = append(scopes, offlineAccess)
 	}
 	if more {
-		a.mu.Lock()
-		held, err := a.load()
-		a.mu.Unlock()
+		held, err := a.present()
 		if err != nil {
 			return err
 		}

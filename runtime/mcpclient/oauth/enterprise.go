@@ -87,9 +87,7 @@ func (a *Authorizer) identify(ctx context.Context, server *metadata, as *client)
 		}
 		return nil, token.text, nil
 	}
-	a.mu.Lock()
-	held, err := a.load()
-	a.mu.Unlock()
+	held, err := a.present()
 	if err != nil {
 		return nil, "", err
 	}

@@ -4,10 +4,13 @@ import (
 	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
+	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -126,6 +129,113 @@ func TestTokensOfAnotherGrantAreNotUsed(t *testing.T) {
 	})
 	if err := w.ask(a); err != nil || w.issuer.Count("client_credentials") != 1 {
 		t.Errorf("got %v, %d requests", err, w.issuer.Count("client_credentials"))
+	}
+}
+
+// refusals counts the requests that a server refuses for their token.
+type refusals struct{ n atomic.Int32 }
+
+func (r *refusals) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err == nil && resp.StatusCode == http.StatusUnauthorized {
+		r.n.Add(1)
+	}
+	return resp, err
+}
+
+// endsIn has the stored token end after some time, whatever the issuer thinks.
+func (w *world) endsIn(d time.Duration) {
+	w.t.Helper()
+	c := w.stored()
+	c.Expires = time.Now().Add(d)
+	raw, err := json.Marshal(c)
+	if err == nil {
+		err = os.WriteFile(w.file, append(raw, ' '), 0o600)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestAGrantThatNeedsNobodyIsRenewedBeforeItsTokenEnds(t *testing.T) {
+	const grant = "client_credentials"
+	for name, c := range map[string]struct {
+		left   time.Duration
+		before func(*world)
+		proofs *oauthtest.Proofs
+		grants int
+	}{
+		"shortly before":                    {5 * time.Second, func(*world) {}, nil, 1},
+		"shortly before, bound to a key":    {5 * time.Second, func(*world) {}, &oauthtest.Proofs{}, 1},
+		"after its end":                     {-time.Second, func(w *world) { w.issuer.Forget(true, false) }, nil, 1},
+		"not long before":                   {time.Minute, func(*world) {}, nil, 0},
+		"not where its end is near at once": {5 * time.Second, func(w *world) { w.issuer.SetLife(5 * time.Second) }, nil, 1},
+		"tried once if no other can be had": {5 * time.Second, func(w *world) { w.issuer.SetBroken(true) }, nil, 1},
+		"only where the last one came from": {5 * time.Second, func(w *world) { w.moveTokens() }, nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.issuer.Register("robot", "s3cret")
+			w.issuer.SetProofs(c.proofs)
+			a := w.authorizer(robot)
+			if err := w.ask(a); err != nil {
+				t.Fatal(err)
+			}
+			w.endsIn(c.left)
+			c.before(w)
+			first := w.issuer.Count(grant)
+			seen := &refusals{}
+			client := &http.Client{Transport: a.Transport(seen)}
+			var calls sync.WaitGroup
+			for range 8 {
+				calls.Go(func() {
+					resp, err := client.Post(w.server.URL+"/mcp", "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					resp.Body.Close()
+				})
+			}
+			calls.Wait()
+			if n := seen.n.Load(); n != 0 {
+				t.Errorf("%d requests were refused", n)
+			}
+			if n := w.issuer.Count(grant) - first; n != c.grants {
+				t.Errorf("%d tokens were asked for, want %d", n, c.grants)
+			}
+		})
+	}
+}
+
+// moveTokens has the stored token be of an endpoint that the issuer no longer names.
+func (w *world) moveTokens() {
+	w.t.Helper()
+	raw, err := os.ReadFile(w.file)
+	if err == nil {
+		err = os.WriteFile(w.file, []byte(strings.Replace(string(raw), `/token"`, `/old-token"`, 1)), 0o600)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestATokenThatCouldNotBeRenewedIsReplacedWhenItIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.issuer.Register("robot", "s3cret")
+	a := w.authorizer(robot)
+	if err := w.ask(a); err != nil {
+		t.Fatal(err)
+	}
+	w.endsIn(5 * time.Second)
+	w.issuer.SetBroken(true)
+	if err := w.ask(a); err != nil {
+		t.Fatal(err)
+	}
+	w.issuer.SetBroken(false)
+	w.issuer.Forget(true, false)
+	if err := w.ask(a); err != nil {
+		t.Error(err)
 	}
 }
 

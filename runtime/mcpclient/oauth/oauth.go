@@ -102,7 +102,8 @@ type Authorizer struct {
 	log   *slog.Logger
 	grant func(context.Context, *target) (*Credentials, error) // nil where nothing gets a first token
 
-	authorizing sync.Mutex // one authorization at a time
+	authorizing sync.Mutex // one authorization at a time; taken before mu
+	last        string     // access token that is used until the server refuses it, see regrant
 	nonces      nonces
 
 	mu     sync.Mutex // one refresh at a time
@@ -175,22 +176,23 @@ func (a *Authorizer) Token(ctx context.Context) (string, error) {
 	return c.access(), err
 }
 
-// current are the credentials to use now, refreshed if the token is about to end; nil if there are none.
+// current are the credentials to use now, renewed if the token is about to end; nil if there are none.
 func (a *Authorizer) current(ctx context.Context) (*Credentials, error) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	c, err := a.load()
-	if err != nil || c == nil {
-		return nil, err
+	if err != nil || c == nil || !c.ends(early) || c.Refresh == "" {
+		a.mu.Unlock()
+		if err == nil && c.ends(early) && a.regrants(c) {
+			return a.regrant(ctx, c)
+		}
+		return c, err
 	}
-	if c.Expires.IsZero() || time.Until(c.Expires) > early || c.Refresh == "" {
-		return c, nil
-	}
+	defer a.mu.Unlock()
 	fresh, err := a.refresh(ctx, c)
 	if err == nil {
 		return fresh, nil
 	}
-	if time.Now().Before(c.Expires) {
+	if !c.ends(0) {
 		a.log.Warn("the access token could not be refreshed; the present one is still good", "server", a.opts.Name, "error", err)
 		return c, nil
 	}
@@ -220,7 +222,7 @@ func (a *Authorizer) authorize(ctx context.Context, resp *http.Response, refused
 	discard(resp)
 	a.authorizing.Lock()
 	defer a.authorizing.Unlock()
-	if token, err := a.Token(ctx); err == nil && token != "" && token != refused && resp.StatusCode == http.StatusUnauthorized {
+	if c, err := a.present(); err == nil && c.access() != "" && c.access() != refused && resp.StatusCode == http.StatusUnauthorized {
 		return nil // somebody else has just authorized
 	}
 	t, err := a.discover(ctx, resp.StatusCode, resp.Header)
