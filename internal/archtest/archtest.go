@@ -30,7 +30,7 @@ var table = []layer{
 	{"pluginsdk/...", []string{"pluginsdk/..."}},
 
 	{"runtime/tool", nil},
-	{"runtime/config", []string{"runtime/tool", "internal/redact"}},
+	{"runtime/config", []string{"runtime/tool", "internal/procgroup", "internal/redact"}},
 	{"runtime/schema", []string{"runtime/tool"}},
 	{"runtime/store", []string{"runtime/tool"}},
 	{"runtime/telemetry", []string{"runtime/tool"}},

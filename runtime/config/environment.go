@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+
+	"github.com/hermesd/hermesd/internal/procgroup"
 )
 
 // Environment is what a configuration may learn about the process and the machine. The zero value reads the process's own
@@ -75,15 +77,7 @@ func (e *Environment) firstDir(vars []dirVar) string {
 
 // readBounded reads regular files only: opening a pipe would wait for its other end, perhaps for ever.
 func readBounded(path string) ([]byte, error) {
-	switch info, err := os.Stat(path); {
-	case err != nil:
-		return nil, err
-	case info.IsDir():
-		return nil, fmt.Errorf("%s is a directory", path)
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no regular file", path)
-	}
-	file, err := os.Open(path)
+	file, err := procgroup.OpenRegular(os.OpenFile, path, "no regular file")
 	if err != nil {
 		return nil, err
 	}
