@@ -1,0 +1,172 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/hermesd/hermesd/internal/rawjson"
+	"github.com/hermesd/hermesd/runtime/frontend"
+)
+
+// The SDK decodes a request anew for each thing that it wants to know, which is more work than all that hermesd does with a
+// call. So a call in which everything stands where the protocol wants it is served without it. Whatever is unusual about a
+// call, and every other method, is the SDK's, which knows the other rules and words the refusals.
+
+// plainCall is a tools/call in which every part is there, once and of its type, and nothing else.
+type plainCall struct {
+	id        json.RawMessage // as the client wrote it
+	name      string
+	arguments json.RawMessage
+	token     json.RawMessage // of its progress; nil if it wants none
+	session   string          // that it names in _meta
+
+	// What a call says about its client from protocol 2026-07-28 on. Before, its session began with that, and version is "".
+	version string
+	level   sdk.LoggingLevel
+	caps    *sdk.ClientCapabilities
+	client  string // its name
+}
+
+// maxMetaKeys is how many keys the _meta of a plain call has at most.
+const maxMetaKeys = 16
+
+// readPlainCall reads a message, if it is a plain call.
+func readPlainCall(message []byte) (*plainCall, bool) {
+	if !utf8.Valid(message) || !json.Valid(message) {
+		return nil, false
+	}
+	var version, method, params, name, meta json.RawMessage
+	c := &plainCall{}
+	plain := only(message, map[string]*json.RawMessage{"jsonrpc": &version, "id": &c.id, "method": &method, "params": &params}) &&
+		only(params, map[string]*json.RawMessage{"name": &name, "arguments": &c.arguments, "_meta": &meta}) &&
+		string(version) == `"2.0"` && string(method) == `"`+methodCallTool+`"` && isID(c.id)
+	if !plain {
+		return nil, false
+	}
+	if rawjson.IsNull(c.arguments) {
+		c.arguments = nil
+	}
+	c.name, plain = rawjson.String(name)
+	return c, plain && (meta == nil || c.readMeta(meta))
+}
+
+// only finds the members of an object. It reports whether there are no others, and none twice.
+func only(raw json.RawMessage, members map[string]*json.RawMessage) bool {
+	plain := true
+	return rawjson.Members(raw, func(key string, value json.RawMessage) {
+		member, known := members[key]
+		if !known || *member != nil {
+			plain = false
+			return
+		}
+		*member = value
+	}) && plain
+}
+
+// isID reports whether a value can be the id of a request, or a progress token: text or an integer. It goes back as it
+// came, so that a number that no float64 holds is not rounded.
+func isID(raw json.RawMessage) bool {
+	return len(raw) > 0 && (raw[0] == '"' || bytes.IndexFunc(raw, func(r rune) bool { return r != '-' && (r < '0' || r > '9') }) < 0)
+}
+
+// readMeta reads what a request says about its client and about the answer that it wants.
+func (c *plainCall) readMeta(raw json.RawMessage) bool {
+	var version, info, caps, level json.RawMessage
+	seen := make([]string, 0, maxMetaKeys)
+	plain := true
+	object := rawjson.Members(raw, func(key string, value json.RawMessage) {
+		if !plain || len(seen) == maxMetaKeys || slices.Contains(seen, key) {
+			plain = false
+			return
+		}
+		seen = append(seen, key)
+		switch key {
+		case sdk.MetaKeyProtocolVersion:
+			version = value
+		case sdk.MetaKeyClientInfo:
+			info = value
+		case sdk.MetaKeyClientCapabilities:
+			caps = value
+		case sdk.MetaKeyLogLevel:
+			level = value
+		case "progressToken":
+			c.token = value
+		case frontend.SessionMeta:
+			c.session, _ = rawjson.String(value)
+		}
+	})
+	if !object || !plain || c.token != nil && !isID(c.token) {
+		return false
+	}
+	if version == nil {
+		return info == nil && caps == nil && level == nil
+	}
+	c.version, _ = rawjson.String(version)
+	wanted, _ := rawjson.String(level) // of another type is none, as the SDK has it
+	c.level = sdk.LoggingLevel(wanted)
+	return c.version == stateless && c.readClient(info, caps)
+}
+
+// readClient reads who the client is and what it can do.
+func (c *plainCall) readClient(info, caps json.RawMessage) bool {
+	if info != nil {
+		var client sdk.Implementation
+		if json.Unmarshal(info, &client) != nil {
+			return false
+		}
+		c.client = client.Name
+	}
+	var known struct {
+		sdk.ClientCapabilities
+		Roots *sdk.RootCapabilities `json:"roots"` // the SDK's own cannot tell absent from empty
+	}
+	if rawjson.IsNull(caps) || json.Unmarshal(caps, &known) != nil {
+		return false
+	}
+	c.caps = &known.ClientCapabilities
+	c.caps.RootsV2 = known.Roots
+	return true
+}
+
+// servePlain runs a call and returns the message that answers it. refused is the error of the protocol that it carries, nil
+// for a result. Where ctx has ended, nobody is there to read an answer, and err says so.
+func (a *agentServer) servePlain(ctx context.Context, c *plainCall, r *reach, from *frontend.Call) (message []byte, refused *jsonrpc.Error, err error) {
+	if c.token != nil {
+		r.token = c.token
+	}
+	from.Name, from.Arguments = c.name, c.arguments
+	result, question, err := a.perform(ctx, r, from)
+	r.close()
+	if ctx.Err() != nil {
+		return nil, nil, context.Cause(ctx)
+	}
+	var meta sdk.Meta
+	if r.newer() {
+		meta = a.owner.identity
+	}
+	member := "result"
+	var raw []byte
+	switch {
+	case err != nil:
+		refused = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
+		errors.As(err, &refused)
+		member = "error"
+		raw, err = json.Marshal(refused)
+	case question != nil:
+		question.Meta = meta
+		raw, err = (&questionResult{question, question.InputRequests, question.RequestState}).MarshalJSON()
+	default:
+		raw, err = newCallResult(&sdk.CallToolResult{Meta: meta}, result, r.newer()).MarshalJSON()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), c.id, []byte(`,"`+member+`":`), raw, []byte("}")), refused, nil
+}
