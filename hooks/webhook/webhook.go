@@ -74,9 +74,10 @@ func New(opts *Options) (*Client, error) {
 	case err != nil:
 		return nil, fmt.Errorf("webhook: %w", err)
 	case u.Host == "" || u.User != nil:
-		return nil, fmt.Errorf("webhook: %q must be an address like https://example.com/path, without user and password", u.Redacted())
+		u.User = nil // a token may stand in the place of the user name
+		return nil, fmt.Errorf("webhook: %q must be an address like https://example.com/path, without user and password", u)
 	case u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
-		return nil, fmt.Errorf("webhook: %q must be https; http is for this machine's own addresses", u.Redacted())
+		return nil, fmt.Errorf("webhook: %q must be https; http is for this machine's own addresses", u)
 	}
 	return &Client{url: u.String(), secret: []byte(opts.Secret), http: &http.Client{
 		Transport: &http.Transport{

@@ -42,6 +42,14 @@ func (s *secretSet) addDerived(text string) {
 	}
 }
 
+// addWhole remembers a text that is a secret itself, also where one that is known is part of it, unless it is too short to
+// be masked within texts.
+func (s *secretSet) addWhole(text string) {
+	if len(text) >= redact.MinLength && s.mask(text) != redact.Mark {
+		s.add("", text)
+	}
+}
+
 func (s *secretSet) mask(text string) string { return s.masker.Mask(text) }
 
 // functions are what expressions may call.

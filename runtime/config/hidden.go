@@ -25,22 +25,53 @@ func (l *loader) hide(env *Environment) {
 		m := &l.cfg.MCPServers[i]
 		l.hideNamed(m.Env)
 		l.hideNamed(m.Headers)
+		for _, arg := range m.Command {
+			l.hideLogin(arg)
+		}
 		l.hidePassed(env, m.PassEnv)
 		l.hideAddress(m.URL, l.labels["mcp_server"][i])
 	}
 	l.warnOfShort()
 }
 
-// hideAddress makes secrets of the password in an address, and of what its query gives under a name that says so.
+// longUser is the length in bytes from which a user name in an address is taken for a token, also beside a password: some
+// services want one in its place and take anything for the password.
+const longUser = 16
+
+// login are the secrets before the host of an address: the password, and the user name if it is all there is or looks like
+// a token.
+func login(u *url.URL) []string {
+	user := u.User.Username()
+	password, ok := u.User.Password()
+	web := u.Scheme == "http" || u.Scheme == "https"
+	var found []string
+	if len(user) >= longUser || !ok && web {
+		found = append(found, user)
+	}
+	if password != "" {
+		found = append(found, password)
+	}
+	return found
+}
+
+// hideLogin makes secrets of the login in a text that is an address, such as a database's.
+func (l *loader) hideLogin(text string) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return
+	}
+	for _, found := range login(u) {
+		l.secrets.addWhole(found)
+	}
+}
+
+// hideAddress makes secrets of the login in an address, and of what its query gives under a name that says so.
 func (l *loader) hideAddress(address string, at hcl.Range) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return // reported already
 	}
-	var found []string
-	if password, ok := u.User.Password(); ok {
-		found = append(found, password)
-	}
+	found := login(u)
 	for name, values := range u.Query() {
 		if redact.SecretName(name) {
 			found = append(found, values...)
@@ -48,10 +79,8 @@ func (l *loader) hideAddress(address string, at hcl.Range) {
 	}
 	written := false
 	for _, text := range found {
-		if len(text) >= redact.MinLength && l.secrets.mask(text) == text {
-			l.secrets.addDerived(text)
-			written = true
-		}
+		written = written || len(text) >= redact.MinLength && l.secrets.mask(text) == text
+		l.secrets.addWhole(text)
 	}
 	if written {
 		l.report(hcl.DiagWarning, at, "Secret in the configuration file",
@@ -64,9 +93,10 @@ func (l *loader) hideNamed(values map[string]string) {
 		if scheme, token, ok := strings.Cut(value, " "); ok && !strings.Contains(token, " ") && len(scheme) <= len("Negotiate") {
 			value = token // of "Bearer TOKEN"
 		}
-		if redact.SecretName(name) && len(value) >= redact.MinLength {
-			l.secrets.addDerived(value)
+		if redact.SecretName(name) {
+			l.secrets.addWhole(value)
 		}
+		l.hideLogin(value)
 	}
 }
 

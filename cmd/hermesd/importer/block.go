@@ -109,9 +109,9 @@ func scheme(value string) string {
 	return ""
 }
 
-// address reads a URL. Passwords and secret parameters in it are taken out; a URL with a password is one secret as a whole.
+// address reads a URL. Passwords and secret parameters in it are taken out; a URL with a login is one secret as a whole.
 func (im *importing) address(key, s string) text {
-	if hasPassword(s) && !reference.MatchString(s) {
+	if hasLogin(s) && !reference.MatchString(s) {
 		return im.expand(key, s, true, envName(im.label, "URL"), "")
 	}
 	base, query, ok := strings.Cut(s, "?")

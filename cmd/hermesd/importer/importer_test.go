@@ -157,6 +157,8 @@ func TestSecretsAreFound(t *testing.T) {
 		"a package name":                  {"PKG", "modelcontextprotocol-server-everything", false},
 		"a database's address":            {"DB", "postgres://app:hunter2@db.example.com/app", true},
 		"a database without a password":   {"DB", "postgres://db.example.com/app", false},
+		"an address with a token":         {"URL", "https://q7Zk2pLx9VbN4mTyR8wEaD3f@api.example.com", true},
+		"an address with a user":          {"REPO", "ssh://git@example.com/app", false},
 		"a JWT":                           {"X", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl", true},
 		"an empty secret is nothing":      {"API_KEY", "", false},
 		"a date-like version is none":     {"VERSION", "2026.8.31.1234567890.1234", false},

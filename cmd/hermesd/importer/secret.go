@@ -11,19 +11,20 @@ var tokenForm = regexp.MustCompile(`^(sk-|sk_|pk_|rk_|ghp_|gho_|ghu_|ghs_|ghr_|g
 
 // secretValue reports whether a text looks like a secret, wherever it stands.
 func secretValue(s string) bool {
-	if tokenForm.MatchString(s) || hasPassword(s) {
+	if tokenForm.MatchString(s) || hasLogin(s) {
 		return true
 	}
 	return looksRandom(s)
 }
 
-func hasPassword(s string) bool {
+// hasLogin reports whether a text is an address with a password, or with a token in the place of the user name.
+func hasLogin(s string) bool {
 	u, err := url.Parse(s)
 	if err != nil || u.User == nil {
 		return false
 	}
 	_, ok := u.User.Password()
-	return ok
+	return ok || secretValue(u.User.Username())
 }
 
 // plainWord is a text that is long but no secret: a path, a package, an address, a UUID-like version, words.
