@@ -108,16 +108,19 @@ func repeated(object json.RawMessage, part string) (name string, value json.RawM
 	return name, value
 }
 
-// idOf is a message's id, to be answered with; nil if it has none, or two.
+// idOf is a request's id, to be answered with; nil if it has none, or two. (That of a response is one of the daemon's own.)
 func idOf(message json.RawMessage) json.RawMessage {
 	var id json.RawMessage
-	ids := 0
+	ids, asks := 0, false
 	rawjson.Members(message, func(key string, value json.RawMessage) {
-		if key == "id" {
+		switch key {
+		case "id":
 			id, ids = value, ids+1
+		case "method":
+			asks = true
 		}
 	})
-	if ids != 1 || !isID(id) {
+	if ids != 1 || !asks || !isID(id) {
 		return nil
 	}
 	return id

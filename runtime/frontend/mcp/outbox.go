@@ -103,7 +103,7 @@ func (c *streamConn) send(ctx context.Context, raw []byte) error {
 
 // write writes what is in the outbox until the connection is closed. A client that stops reading has its connection closed.
 func (c *streamConn) write() {
-	stalled := time.AfterFunc(unreadTime, c.stall)
+	stalled := time.AfterFunc(unreadTime, func() { c.fail(errUnread) })
 	stalled.Stop()
 	defer stalled.Stop()
 	for {
@@ -123,14 +123,17 @@ func (c *streamConn) write() {
 			if l.sent != nil {
 				close(l.sent)
 			}
+			if l.err != nil {
+				c.fail(l.err)
+				return
+			}
 		}
 	}
 }
 
-// stall closes the connection of a client that does not read.
-func (c *streamConn) stall() {
-	c.stalled.Store(true)
-	if err := c.Close(); err != nil {
+// fail closes the connection of a client that takes nothing any more.
+func (c *streamConn) fail(cause error) {
+	if err := c.end(cause); err != nil {
 		c.log.Debug("stream closed", "error", err)
 	}
 }

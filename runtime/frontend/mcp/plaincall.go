@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -70,10 +69,10 @@ func only(raw json.RawMessage, members map[string]*json.RawMessage) bool {
 	}) && plain
 }
 
-// isID reports whether a value can be the id of a request, or a progress token: text or an integer. It goes back as it
-// came, so that a number that no float64 holds is not rounded.
+// isID reports whether a value can be the id of a request, or a progress token: text or a number. It goes back as it came,
+// so that a number that no float64 holds is not rounded.
 func isID(raw json.RawMessage) bool {
-	return len(raw) > 0 && (raw[0] == '"' || bytes.IndexFunc(raw, func(r rune) bool { return r != '-' && (r < '0' || r > '9') }) < 0)
+	return len(raw) > 0 && (raw[0] == '"' || raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9')
 }
 
 // readMeta reads what a request says about its client and about the answer that it wants.
@@ -133,6 +132,14 @@ func (c *plainCall) readClient(info, caps json.RawMessage) bool {
 	c.caps = &known.ClientCapabilities
 	c.caps.RootsV2 = known.Roots
 	return true
+}
+
+// standalone is how a call that says everything about itself gets back to its client. send takes what is told on the way.
+func (c *plainCall) standalone(ctx context.Context, a *agentServer, send func(context.Context, []byte) error) *reach {
+	return &reach{
+		ctx: ctx, client: &plainTeller{c.level, send}, version: c.version, caps: c.caps, log: a.owner.options.Logger,
+		round: round{digest: digestOf(methodCallTool, c.name, c.arguments)},
+	}
 }
 
 // servePlain runs a call and returns the message that answers it. refused is the error of the protocol that it carries, nil

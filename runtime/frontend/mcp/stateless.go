@@ -64,12 +64,8 @@ func (a *agentServer) bindsHeaders(name string) bool {
 func (a *agentServer) serveCall(w http.ResponseWriter, r *http.Request, c *plainCall) {
 	ctx := r.Context()
 	answer := &statelessAnswer{w: w}
-	reach := &reach{
-		ctx: ctx, client: &plainTeller{c.level, answer.tell}, version: c.version, caps: c.caps, log: a.owner.options.Logger,
-		round: round{digest: digestOf(methodCallTool, c.name, c.arguments)},
-	}
 	agent := a.agent.Load()
-	message, refused, err := a.servePlain(ctx, c, reach, &frontend.Call{
+	message, refused, err := a.servePlain(ctx, c, c.standalone(ctx, a, answer.tell), &frontend.Call{
 		Agent:       agent,
 		Session:     a.owner.options.Desk.Session(agent, sessionName("", r.Header, c.session), c.client),
 		TraceParent: r.Header.Get(traceHeader),

@@ -64,20 +64,24 @@ func TestStreamAnswersGarbageAndGoesOn(t *testing.T) {
 	tests := map[string]struct {
 		line string
 		code int
+		id   any
 	}{
-		"truncated JSON":             {`{"jsonrpc":"2.0","id":1,"meth`, -32700},
-		"no JSON":                    {"\x00\x01garbage", -32700},
-		"two values on one line":     {`{"jsonrpc":"2.0","id":1,"method":"ping"} {}`, -32700},
-		"JSON that is no message":    {`"hello"`, -32600},
-		"another protocol":           {`{"id":1,"method":"ping"}`, -32600},
-		"an id that is none":         {`{"jsonrpc":"2.0","id":{},"method":"ping"}`, -32600},
-		"an empty batch":             {`[]`, -32600},
-		"a batch of something else":  {`[1]`, -32600},
-		"something said twice":       {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"b"}}`, -32600},
-		"a line longer than 16 MiB":  {`{"jsonrpc":"2.0","id":1,"method":"ping","x":"` + strings.Repeat("x", 17<<20) + `"}`, -32600},
-		"nesting without an end":     {strings.Repeat("[", 100_000), -32700},
-		"nesting that is too deep":   {`{"jsonrpc":"2.0","id":1,"method":"ping","params":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`, -32600},
-		"a message that is a number": {`42`, -32600},
+		"truncated JSON":             {`{"jsonrpc":"2.0","id":1,"meth`, -32700, nil},
+		"no JSON":                    {"\x00\x01garbage", -32700, nil},
+		"two values on one line":     {`{"jsonrpc":"2.0","id":1,"method":"ping"} {}`, -32700, nil},
+		"JSON that is no message":    {`"hello"`, -32600, nil},
+		"another protocol":           {`{"id":1,"method":"ping"}`, -32600, 1.0},
+		"an id that is none":         {`{"jsonrpc":"2.0","id":{},"method":"ping"}`, -32600, nil},
+		"an empty batch":             {`[]`, -32600, nil},
+		"a batch of something else":  {`[1]`, -32600, nil},
+		"something said twice":       {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"b"}}`, -32600, 1.0},
+		"an answer said twice":       {`{"jsonrpc":"2.0","id":1,"result":{},"result":{}}`, -32600, nil},
+		"an id said twice":           {`{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}`, -32600, nil},
+		"twice in _meta of a call":   {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":{"x":1,"x":2}}}`, -32600, 1.0},
+		"a line longer than 16 MiB":  {`{"jsonrpc":"2.0","id":1,"method":"ping","x":"` + strings.Repeat("x", 17<<20) + `"}`, -32600, nil},
+		"nesting without an end":     {strings.Repeat("[", 100_000), -32700, nil},
+		"nesting that is too deep":   {`{"jsonrpc":"2.0","id":1,"method":"ping","params":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`, -32600, 1.0},
+		"a message that is a number": {`42`, -32600, nil},
 	}
 	e := serve(t, providertest.New("notes", providertest.Echo("notes_read")))
 	for name, tt := range tests {
@@ -94,7 +98,7 @@ func TestStreamAnswersGarbageAndGoesOn(t *testing.T) {
 				Error struct{ Code int }
 			}
 			readLine(t, answers, &complaint)
-			if complaint.ID != nil || complaint.Error.Code != tt.code {
+			if complaint.ID != tt.id || complaint.Error.Code != tt.code {
 				t.Errorf("got %+v", complaint)
 			}
 			var pong struct{ ID string }

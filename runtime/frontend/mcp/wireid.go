@@ -49,6 +49,21 @@ func (x *exactIDs) hide(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
+// key is a request's id as the SDK has it in the message that hide returns: text, or a 64-bit integer.
+func (x *exactIDs) key(id json.RawMessage) any {
+	if text, ok := rawjson.String(id); ok {
+		return text
+	}
+	if harmed(id) {
+		return x.mark + string(id)
+	}
+	n, err := strconv.ParseInt(string(id), 10, 64)
+	if err != nil { // neither text nor a number: no request has it
+		return nil
+	}
+	return n
+}
+
 func (x *exactIDs) hidden(number json.RawMessage) json.RawMessage {
 	x.used.Store(true)
 	return json.RawMessage(`"` + x.mark + string(number) + `"`)

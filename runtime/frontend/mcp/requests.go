@@ -1,0 +1,118 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// maxOpen bounds the requests of one stream that are open at once. The guard bounds the calls of an agent that run; this
+// bounds what a stream may make the daemon keep.
+const maxOpen = 1000
+
+var (
+	errIDInUse  = errors.New("a request with this id is not answered yet")
+	errManyOpen = fmt.Errorf("%d requests of this stream are open, and no more are taken; wait for answers", maxOpen)
+)
+
+// requests are those of a stream's client that are not answered yet, by id as the SDK has it.
+type requests struct {
+	mu        sync.Mutex
+	open      map[any]*request
+	answering int           // requests whose answer is not written yet; their ids may be in use again
+	done      chan struct{} // closed when there is none; made by idle
+	begun     bool          // initialize was answered
+	over      bool          // none is begun any more
+
+	calls sync.WaitGroup // those that the SDK does not know
+}
+
+// request is one of them.
+type request struct {
+	initializes bool
+	cancel      context.CancelFunc // of one that the SDK does not know; nil for others
+}
+
+func newRequests() *requests { return &requests{open: map[any]*request{}} }
+
+// begin notes a request, unless there are too many or its id is in use. One that the SDK does not know is to end with
+// calls.Done.
+func (r *requests) begin(id any, this *request) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.over:
+		return io.ErrClosedPipe
+	case r.open[id] != nil:
+		return errIDInUse
+	case r.answering >= maxOpen:
+		return errManyOpen
+	}
+	r.open[id] = this
+	r.answering++
+	if this.cancel != nil {
+		r.calls.Add(1)
+	}
+	return nil
+}
+
+// finish writes the answer to a request, whose id its client may use again as soon as it has read that.
+func (r *requests) finish(id any, ok bool, write func() error) error {
+	r.mu.Lock()
+	this := r.open[id]
+	delete(r.open, id)
+	r.mu.Unlock()
+	err := write()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if this == nil {
+		return err
+	}
+	r.begun = r.begun || this.initializes && ok
+	if r.answering--; r.answering == 0 && r.done != nil {
+		close(r.done)
+		r.done = nil
+	}
+	return err
+}
+
+// cancel ends a call that the SDK does not know. It reports whether there is one of this id.
+func (r *requests) cancel(id any) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	this := r.open[id]
+	if this == nil || this.cancel == nil {
+		return false
+	}
+	this.cancel()
+	return true
+}
+
+// end lets none begin any more.
+func (r *requests) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+}
+
+// inSession reports whether the client's session has begun.
+func (r *requests) inSession() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.begun
+}
+
+// idle is closed when every request is answered.
+func (r *requests) idle() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	done := make(chan struct{})
+	if r.answering == 0 {
+		close(done)
+	} else {
+		r.done = done
+	}
+	return done
+}

@@ -1,0 +1,75 @@
+package mcp
+
+import (
+	"context"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/hermesd/hermesd/runtime/frontend"
+)
+
+// servesPlain reports whether a plain call is served without the SDK: one that says everything about itself, or one in a
+// session that has begun. (What comes before that is for the SDK to refuse, or to serve after the answer to initialize.)
+func (c *streamConn) servesPlain(call *plainCall) bool {
+	switch {
+	case c.serve == nil:
+		return false
+	case call.version == "":
+		return c.requests.inSession() && c.session.InitializeParams().ProtocolVersion < stateless
+	}
+	return true
+}
+
+// call begins to serve a plain call.
+func (c *streamConn) call(ctx context.Context, call *plainCall) error {
+	ctx, cancel := context.WithCancel(ctx)
+	id := c.ids.key(call.id)
+	if err := c.requests.begin(id, &request{cancel: cancel}); err != nil {
+		cancel()
+		return c.turnAway(call.id, err)
+	}
+	go func() {
+		defer c.requests.calls.Done()
+		defer cancel()
+		message, err := c.serve(ctx, c, call)
+		err = c.requests.finish(id, true, func() error {
+			if err != nil {
+				return err
+			}
+			return c.send(context.Background(), message)
+		})
+		if err != nil {
+			c.log.Debug("a call was not answered", "tool", call.name, "error", err)
+		}
+	}()
+	return nil
+}
+
+// streamCall is the [plainServer] of an agent's streams.
+func (a *agentServer) streamCall(ctx context.Context, c *streamConn, call *plainCall) ([]byte, error) {
+	client := call.client
+	var r *reach
+	if call.version == "" {
+		began := c.session.InitializeParams()
+		r = a.within(ctx, c.session, began)
+		if began.ClientInfo != nil {
+			client = began.ClientInfo.Name
+		}
+	} else {
+		r = call.standalone(ctx, a, c.send)
+	}
+	agent := a.agent.Load()
+	message, _, err := a.servePlain(ctx, call, r, &frontend.Call{
+		Agent: agent, Session: a.owner.options.Desk.Session(agent, c.id, client),
+	})
+	return message, err
+}
+
+// within is how a call of a session gets back to its client.
+func (a *agentServer) within(ctx context.Context, session *sdk.ServerSession, began *sdk.InitializeParams) *reach {
+	caps := began.Capabilities
+	if caps == nil {
+		caps = &sdk.ClientCapabilities{}
+	}
+	return &reach{ctx: ctx, client: session, session: session, version: began.ProtocolVersion, caps: caps, log: a.owner.options.Logger}
+}

@@ -1,0 +1,172 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/hermesd/hermesd/internal/rawjson"
+)
+
+const (
+	// maxLine bounds one message on a stream, in bytes.
+	maxLine = 16 << 20
+	// drainTime is how long calls may go on after a client has sent its last message.
+	drainTime = 10 * time.Second
+)
+
+// ErrLineTooLong is a line that was passed over.
+var ErrLineTooLong = fmt.Errorf("a message is longer than %d MiB", maxLine>>20)
+
+// ReadLine reads one line without its end. Of a line that is too long it keeps nothing, but reads it to its end.
+func ReadLine(r *bufio.Reader) ([]byte, error) {
+	var text []byte
+	for tooLong := false; ; {
+		part, err := r.ReadSlice('\n')
+		if tooLong = tooLong || len(text)+len(part) > maxLine; !tooLong {
+			text = append(text, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case errors.Is(err, io.EOF) && len(text) > 0 && !tooLong: // a last line without an end
+			return text, nil
+		case err != nil:
+			return nil, err
+		case tooLong:
+			return nil, ErrLineTooLong
+		}
+		return bytes.TrimRight(text, "\r\n"), nil
+	}
+}
+
+// read takes lines off the stream until it ends, or the connection is closed, which closes the stream. Plain calls end with
+// it: nothing could cancel them any more.
+func (c *streamConn) read(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for r := bufio.NewReaderSize(c.rwc, 64<<10); ; {
+		text, err := ReadLine(r)
+		switch {
+		case errors.Is(err, ErrLineTooLong):
+			err = c.complain(nil, jsonrpc.CodeInvalidRequest, err.Error())
+		case err != nil:
+			c.drain()
+			c.pass(arrival{err: err})
+		default:
+			err = c.take(ctx, text)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// drain waits, for a while, until what was asked is answered: `printf … | hermesd mcp` closes its end at once.
+func (c *streamConn) drain() {
+	timer := time.NewTimer(drainTime)
+	defer timer.Stop()
+	select {
+	case <-c.requests.idle():
+	case <-timer.C:
+	case <-c.closed:
+	}
+}
+
+// pass hands something to the SDK. It fails when the connection is closed.
+func (c *streamConn) pass(a arrival) error {
+	select {
+	case c.arrivals <- a:
+		return nil
+	case <-c.closed:
+		return io.ErrClosedPipe
+	}
+}
+
+// take takes a line: one message, or the batch of them that clients up to 2025-03-26 may send. What cannot be read is
+// answered, and no error.
+func (c *streamConn) take(ctx context.Context, text []byte) error {
+	if call, ok := readPlainCall(text); ok && c.servesPlain(call) {
+		return c.call(ctx, call)
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil
+	}
+	if !json.Valid(text) {
+		return c.complain(nil, jsonrpc.CodeParseError, "parse error: not one JSON value on the line")
+	}
+	var parts []json.RawMessage
+	switch batch := rawjson.Elements(text, func(part json.RawMessage) { parts = append(parts, part) }); {
+	case !batch:
+		return c.takeMessage(text)
+	case len(parts) == 0:
+		return c.complain(nil, jsonrpc.CodeInvalidRequest, "invalid request: an empty batch")
+	}
+	for _, part := range parts {
+		if err := c.takeMessage(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeMessage takes one message for the SDK.
+func (c *streamConn) takeMessage(raw json.RawMessage) error {
+	err := saysOnce(raw)
+	var m jsonrpc.Message
+	if err == nil {
+		m, err = jsonrpc.DecodeMessage(c.ids.hide(raw))
+	}
+	if err != nil {
+		return c.complain(idOf(raw), jsonrpc.CodeInvalidRequest, "invalid request: "+err.Error())
+	}
+	if r, ok := m.(*jsonrpc.Request); ok {
+		switch {
+		case r.IsCall():
+			if err := c.requests.begin(r.ID.Raw(), &request{initializes: r.Method == methodInitialize}); err != nil {
+				return c.turnAway(idOf(raw), err)
+			}
+		case r.Method == methodCancelled && c.requests.cancel(c.ids.key(cancelledID(r.Params))):
+			return nil
+		}
+	}
+	return c.pass(arrival{message: m})
+}
+
+// cancelledID is the id of the request that a notifications/cancelled speaks of.
+func cancelledID(params json.RawMessage) (id json.RawMessage) {
+	rawjson.Members(params, func(key string, value json.RawMessage) {
+		if key == "requestId" {
+			id = value
+		}
+	})
+	return id
+}
+
+// turnAway answers a request that was not begun.
+func (c *streamConn) turnAway(id json.RawMessage, err error) error {
+	switch {
+	case errors.Is(err, errIDInUse): // an answer under it would be the other request's
+		return c.complain(nil, jsonrpc.CodeInvalidRequest, fmt.Sprintf("invalid request: %v: %s", err, id))
+	case errors.Is(err, errManyOpen):
+		return c.complain(id, jsonrpc.CodeInternalError, err.Error())
+	}
+	return err
+}
+
+// complain answers a message that was not taken in. An id of nil is one that nobody knows (JSON-RPC 2.0, section 5.1). It
+// waits until the client has read that: one that reads nothing cannot make the daemon keep answers without end.
+func (c *streamConn) complain(id json.RawMessage, code int64, message string) error {
+	raw, err := refusal(id, code, message)
+	if err != nil {
+		return err
+	}
+	return c.send(context.Background(), raw)
+}
