@@ -50,10 +50,12 @@ func TestASessionEndsOnceItIsIdle(t *testing.T) {
 		if again := s.ID("desk", "", "client"); again == implicit {
 			t.Error("a session that has ended lives on")
 		}
-		s.End("a")
+		s.ID("desk", "b/a", "")
+		s.ID("other", "a", "")
+		s.End("desk", "a")
 		look("desk desk/a")
-		s.End("a")
-		s.End("")
+		s.End("desk", "a")
+		s.End("desk", "")
 		look()
 		cancel()
 		if err := <-done; err != nil {
@@ -70,5 +72,18 @@ func TestTheSessionsThatAreRememberedAreBounded(t *testing.T) {
 	}
 	if ended != 100 {
 		t.Errorf("%d ended", ended)
+	}
+	for i := range 5_000 {
+		s.ID("desk", "", fmt.Sprint(i))
+	}
+	if ended != 5_100 {
+		t.Errorf("%d ended", ended)
+	}
+	unnamed := s.ID("desk", "", "0")
+	for i := range 4_999 {
+		s.ID("other", fmt.Sprint(i), "")
+	}
+	if again := s.ID("desk", "", "0"); again != unnamed {
+		t.Errorf("the session is %s instead of %s, which was used last", again, unnamed)
 	}
 }

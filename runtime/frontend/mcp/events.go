@@ -30,8 +30,8 @@ var (
 // and whose they are.
 type events struct {
 	maxBytes int
-	onClosed func(sessionID string) // hears of sessions that have ended; may be nil
-	all      context.Context        // every session ends with it
+	onClosed func(agent, sessionID string) // hears of sessions that have ended; may be nil
+	all      context.Context               // every session ends with it
 
 	mu       sync.Mutex
 	sessions map[string]*liveSession
@@ -151,9 +151,14 @@ func (e *events) after(sessionID, streamID string, index int) ([][]byte, error) 
 
 // SessionClosed implements [sdk.EventStore].
 func (e *events) SessionClosed(_ context.Context, sessionID string) error {
-	if e.onClosed != nil {
-		e.onClosed(sessionID)
+	if s := e.close(sessionID); s != nil && e.onClosed != nil {
+		e.onClosed(s.agent, sessionID)
 	}
+	return nil
+}
+
+// close forgets a session; nil if there is none.
+func (e *events) close(sessionID string) *liveSession {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s, ok := e.sessions[sessionID]
@@ -166,7 +171,7 @@ func (e *events) SessionClosed(_ context.Context, sessionID string) error {
 	delete(e.sessions, sessionID)
 	s.stop()
 	e.room.Leave(s.agent, 1)
-	return nil
+	return s
 }
 
 // trim forgets the oldest streams until the rest is within bounds.
