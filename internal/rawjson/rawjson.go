@@ -1,14 +1,19 @@
 // Package rawjson finds the parts of a JSON text without decoding them: what one side wrote reaches the other as the same
 // bytes, and a large result costs no second decode.
 //
-// The text is checked once, as a whole, with [json.Valid] and [utf8.Valid]. On anything else the functions end early, but
+// The text is checked once, as a whole, with [Valid]. On anything else the functions end early, but
 // never run out of bounds.
 package rawjson
 
 import (
 	"bytes"
 	"encoding/json"
+	"unicode/utf8"
 )
+
+// Valid reports whether raw is one JSON value in UTF-8 (RFC 8259 section 8.1). [json.Valid] alone lets bytes pass that are
+// no characters, in whose place a decoder puts U+FFFD without a word.
+func Valid(raw []byte) bool { return utf8.Valid(raw) && json.Valid(raw) }
 
 // Members calls visit with every key and value of a JSON object, in order. It reports whether raw is an object.
 func Members(raw []byte, visit func(key string, value json.RawMessage)) bool {

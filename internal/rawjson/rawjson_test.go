@@ -8,6 +8,14 @@ import (
 	"github.com/hermesd/hermesd/internal/rawjson"
 )
 
+func TestOneValueInUTF8IsValid(t *testing.T) {
+	for text, want := range map[string]bool{`{"a":"é"}`: true, ` 1 `: true, `{} {}`: false, `{`: false, "\"\xff\"": false, "\"\xed\xa0\x80\"": false} {
+		if got := rawjson.Valid([]byte(text)); got != want {
+			t.Errorf("%q: %t", text, got)
+		}
+	}
+}
+
 func FuzzMembersAndElements(f *testing.F) {
 	for _, seed := range []string{`{}`, `[]`, `{"a":1,"b":[{"c":"}"}]}`, `{ "a\u0041" : "\\\"" , "b" : null }`, `{"a":{"b":[1,2,{"c":[]}]}}`, `{"a"`, `{"a":`, `[1,"]",{}]`, `"x"`, `{"a":1}garbage`} {
 		f.Add([]byte(seed))

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"unicode/utf8"
 
 	"github.com/hermesd/hermesd/internal/atomicfile"
 	"github.com/hermesd/hermesd/internal/rawjson"
@@ -82,7 +81,7 @@ func readCache(data []byte) (*cacheFile, error) {
 	if len(data) > maxListBytes {
 		return nil, fmt.Errorf("the file has more than %d bytes", maxListBytes)
 	}
-	if !json.Valid(data) || !utf8.Valid(data) {
+	if !rawjson.Valid(data) {
 		return nil, errors.New("the file is not JSON")
 	}
 	format := ""

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/hermesd/hermesd/runtime/frontend"
 	"github.com/hermesd/hermesd/runtime/tool"
@@ -136,6 +137,9 @@ type plainCall struct {
 
 // decode reads the calls of a body, in the format that was asked for or, if want is nil, in the one that it has.
 func decode(raw []byte, want *format) (*batch, *tool.Error) {
+	if !utf8.Valid(raw) { // what is no character would reach the tool as another one
+		return nil, tool.Errorf(tool.BadRequest, "the body is not UTF-8; send JSON as RFC 8259 has it")
+	}
 	var e envelope
 	if bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("[")) {
 		if err := e.list(raw); err != nil {

@@ -172,6 +172,7 @@ func TestErrors(t *testing.T) {
 		code               string
 	}{
 		"no JSON":                  {"POST", "/v1/calls", `{"tool_calls":[`, nil, 400, "bad_request"},
+		"bytes that are no text":   {"POST", "/v1/calls", `{"name":"echo","arguments":{"x":"` + "a\xff" + `"}}`, nil, 400, "bad_request"},
 		"no calls":                 {"POST", "/v1/calls", `{"role":"assistant","content":"hello"}`, nil, 400, "bad_request"},
 		"another format":           {"POST", "/v1/calls?format=gemini", `{"name":"echo"}`, nil, 400, "bad_request"},
 		"an unknown format":        {"GET", "/v1/tools?format=cohere", "", nil, 400, "bad_request"},

@@ -65,8 +65,8 @@ func takeIn(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
 		return nil, false
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	if !json.Valid(body) {
-		refuse(w, nil, jsonrpc.CodeParseError, "parse error: the body is not one JSON value; send one message in a request")
+	if !rawjson.Valid(body) {
+		refuse(w, nil, jsonrpc.CodeParseError, "parse error: the body is not one JSON value in UTF-8; send one message in a request")
 		return nil, false
 	}
 	each := func(message json.RawMessage) {

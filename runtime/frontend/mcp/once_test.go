@@ -98,6 +98,7 @@ func TestABodyThatSaysSomethingTwiceIsRefused(t *testing.T) {
 			"a message after another": {good + good, -32700, "null"},
 			"a message, then a line":  {good + "\n" + good + "\n", -32700, "null"},
 			"text after a message":    {good + "x", -32700, "null"},
+			"bytes that are no text":  {message(way, members, `"name":"t_echo","arguments":{"x":"`+"a\xff"+`"}`), -32700, "null"},
 			"in a batch":              {"[" + good + "," + message(way, members, params+`,"name":"t_other"`) + "]", -32600, "7"},
 		}
 		before := len(p.Calls())

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -38,7 +37,7 @@ const maxMetaKeys = 16
 
 // readPlainCall reads a message, if it is a plain call.
 func readPlainCall(message []byte) (*plainCall, bool) {
-	if !utf8.Valid(message) || !json.Valid(message) {
+	if !rawjson.Valid(message) {
 		return nil, false
 	}
 	var version, method, params, name, meta json.RawMessage

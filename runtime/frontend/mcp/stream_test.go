@@ -68,6 +68,7 @@ func TestStreamAnswersGarbageAndGoesOn(t *testing.T) {
 	}{
 		"truncated JSON":             {`{"jsonrpc":"2.0","id":1,"meth`, -32700, nil},
 		"no JSON":                    {"\x00\x01garbage", -32700, nil},
+		"bytes that are no text":     {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"notes_read","arguments":{"x":"` + "a\xff" + `"}}}`, -32700, nil},
 		"two values on one line":     {`{"jsonrpc":"2.0","id":1,"method":"ping"} {}`, -32700, nil},
 		"JSON that is no message":    {`"hello"`, -32600, nil},
 		"another protocol":           {`{"id":1,"method":"ping"}`, -32600, 1.0},

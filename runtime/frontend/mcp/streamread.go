@@ -99,8 +99,8 @@ func (c *streamConn) take(ctx context.Context, text []byte) error {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil
 	}
-	if !json.Valid(text) {
-		return c.complain(nil, jsonrpc.CodeParseError, "parse error: not one JSON value on the line")
+	if !rawjson.Valid(text) {
+		return c.complain(nil, jsonrpc.CodeParseError, "parse error: not one JSON value in UTF-8 on the line")
 	}
 	var parts []json.RawMessage
 	switch batch := rawjson.Elements(text, func(part json.RawMessage) { parts = append(parts, part) }); {
