@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"strconv"
+
+	"golang.org/x/sys/unix"
 )
 
 // maxGenerations bounds a walk through the processes' parents: numbers may be used again while it goes on.
@@ -37,9 +39,18 @@ func Below(pid int) (bool, error) {
 // HoldsSocket reports whether a process that was started by this one, directly or through others, holds a socket, given by
 // its inode number.
 func HoldsSocket(inode uint64) bool {
+	if childless() {
+		return false
+	}
 	want := fmt.Sprintf("socket:[%d]", inode)
 	below := descendants()
 	return slices.ContainsFunc(below, func(pid int) bool { return holds(pid, want) })
+}
+
+// childless reports whether this process has no children, ended ones included: then nothing is below it.
+func childless() bool {
+	err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	return errors.Is(err, unix.ECHILD)
 }
 
 // descendants are the processes below this one at the moment.
