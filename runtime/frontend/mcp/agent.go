@@ -45,16 +45,21 @@ type agentServer struct {
 	sdk   *sdk.Server
 	agent atomic.Pointer[disclosure.Agent]
 
+	base context.Context // ends with the agent or the front end, and every call that belongs to no session of HTTP with it
+	stop context.CancelFunc
+
 	mu      sync.Mutex // held while the list changes
 	listing atomic.Pointer[listing]
 	shelved atomic.Pointer[shelves]
 	bound   []string // tools registered for the sake of their header annotations
 
 	subscribed subscriptions
+	told       tellings
 }
 
 func newAgentServer(owner *Server, agent *disclosure.Agent) *agentServer {
 	a := &agentServer{owner: owner}
+	a.base, a.stop = context.WithCancel(owner.base)
 	a.sdk = sdk.NewServer(owner.implementation(), &sdk.ServerOptions{
 		Instructions: owner.options.Instructions,
 		Logger:       owner.sdkLog,
@@ -73,6 +78,7 @@ func newAgentServer(owner *Server, agent *disclosure.Agent) *agentServer {
 		UnsubscribeHandler: a.unsubscribe,
 	})
 	a.sdk.AddReceivingMiddleware(a.receive)
+	a.sdk.AddSendingMiddleware(a.send)
 	a.agent.Store(agent)
 	a.announce()
 	a.current()
@@ -182,12 +188,24 @@ func (a *agentServer) initialized(ctx context.Context, next sdk.MethodHandler, r
 	}
 }
 
-// end closes the agent's sessions and waits for them.
+// cancel ends the agent's calls and lets no other begin in its sessions. It waits for nothing.
+func (a *agentServer) cancel() {
+	a.stop()
+	a.owner.events.stopAll(a.agent.Load().Name)
+}
+
+// end cancels the agent's calls, closes its sessions and waits for them.
 func (a *agentServer) end() {
+	a.cancel()
 	a.unsubscribeAll()
+	var closing sync.WaitGroup
 	for session := range a.sdk.Sessions() {
-		if err := session.Close(); err != nil {
-			a.owner.options.Logger.Debug("session closed", "session", session.ID(), "error", err)
-		}
+		closing.Go(func() {
+			if err := session.Close(); err != nil {
+				a.owner.options.Logger.Debug("session closed", "session", session.ID(), "error", err)
+			}
+		})
 	}
+	closing.Wait()
+	a.unsubscribeAll() // from what a call that was running has just subscribed to
 }

@@ -47,12 +47,23 @@ func (e *events) end(s *liveSession) bool {
 	return true
 }
 
-// base ends with a session, and with the front end. What is no session of HTTP ends with the front end only.
-func (e *events) base(sessionID string) context.Context {
+// base ends with a session of HTTP; for anything else it is otherwise.
+func (e *events) base(sessionID string, otherwise context.Context) context.Context {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if s, ok := e.sessions[sessionID]; ok {
 		return s.base
 	}
-	return e.all
+	return otherwise
+}
+
+// stopAll ends an agent's sessions and cancels their calls. It waits for nothing.
+func (e *events) stopAll(agent string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, s := range e.sessions {
+		if s.agent == agent {
+			s.stop()
+		}
+	}
 }

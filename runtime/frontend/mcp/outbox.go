@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -82,7 +81,7 @@ func (o *outbox) next() *letter {
 
 // tellsOfChange reports whether a notification says no more than that something changed.
 func tellsOfChange(r *jsonrpc.Request) bool {
-	return !r.IsCall() && (r.Method == methodUpdated || strings.HasSuffix(r.Method, "/list_changed"))
+	return !r.IsCall() && tells(r.Method)
 }
 
 // send returns when a message has been written, the connection is closed, or ctx has ended.

@@ -71,7 +71,7 @@ type work[T any] = func(ctx context.Context, host *provider.Host) (T, error)
 // serve runs or continues a request until it ends or asks; then the second result is the question.
 func serve[T any](ctx context.Context, a *agentServer, reach *reach, do work[T]) (outcome[T], *question) {
 	if !reach.roundTrips() {
-		ctx, cancel := bounded(ctx, a.owner.events.base(reach.client.ID()))
+		ctx, cancel := bounded(ctx, a.owner.events.base(reach.client.ID(), a.base))
 		defer cancel()
 		value, err := do(ctx, reach.host())
 		return outcome[T]{value, err}, nil
@@ -101,9 +101,9 @@ func serve[T any](ctx context.Context, a *agentServer, reach *reach, do work[T])
 	return result, nil
 }
 
-// begin starts the work of a request. It outlives the request, and ends at the latest with the front end.
+// begin starts the work of a request. It outlives the request, and ends at the latest with its agent or the front end.
 func begin[T any](ctx context.Context, p *parked, a *agentServer, reach *reach, do work[T]) *run {
-	ctx, cancel := bounded(context.WithoutCancel(ctx), a.owner.base)
+	ctx, cancel := bounded(context.WithoutCancel(ctx), a.base)
 	r := &run{
 		agent: a.agent.Load().Name, digest: reach.round.digest, cancel: cancel,
 		questions: make(chan *question), done: make(chan struct{}),

@@ -71,6 +71,7 @@ type Server struct {
 	http     http.Handler
 	events   *events
 	parked   *parked
+	watched  watched
 
 	// base ends when the server closes; every call ends with it.
 	base context.Context
@@ -117,27 +118,26 @@ func (s *Server) implementation() *sdk.Implementation {
 func (s *Server) Handler() http.Handler { return s.http }
 
 // Refresh compares every agent's tools with what its clients were told, and tells them that the list changed where it
-// did. Call it after each generation of the catalog and after a reload of the configuration. Sessions of agents that are
-// no more are ended. Requests go on meanwhile.
+// did. Call it after each generation of the catalog and after a reload of the configuration. Calls of agents that
+// are no more are cancelled and their sessions ended, which nobody waits for. Requests go on meanwhile.
 func (s *Server) Refresh() {
 	s.refreshing.Lock()
 	defer s.refreshing.Unlock()
 	s.mu.Lock()
 	all := maps.Clone(s.agents)
 	s.mu.Unlock()
-	var gone []*agentServer
 	for name, a := range all {
 		if agent, ok := s.options.Desk.Agents.ByName(name); ok {
 			a.update(agent)
 			continue
 		}
-		gone = append(gone, a)
 		s.mu.Lock()
 		delete(s.agents, name)
 		s.mu.Unlock()
-	}
-	for _, a := range gone {
-		a.end()
+		a.cancel()
+		if !s.goWork(a.end) { // closed
+			a.end()
+		}
 	}
 }
 

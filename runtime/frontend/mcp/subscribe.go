@@ -12,6 +12,38 @@ import (
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
+const (
+	// maxWatched bounds the subscriptions of all agents' sessions; see [frontend.Shares].
+	maxWatched = 10_000
+	// maxWatchedURI bounds the address of a resource that is watched, in bytes: it is kept as long as the session.
+	maxWatchedURI = 8 << 10
+)
+
+// watched divides the places for subscriptions between agents. The zero value has [maxWatched].
+type watched struct {
+	mu   sync.Mutex
+	room frontend.Shares
+}
+
+func (w *watched) take(agent string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.room.Max = maxWatched
+	if !w.room.Take(agent, 1) {
+		return tool.Errorf(tool.RateLimited, "this agent watches too many resources for the room that is left; unsubscribe from some, or close sessions that are no longer used")
+	}
+	return nil
+}
+
+func (w *watched) leave(agent string, n int) {
+	if n == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.room.Leave(agent, int64(n))
+}
+
 // subscriptions are what an agent's clients want to hear of. A library is asked once for each resource, however many
 // sessions want it; sessions that ended are noticed when the resource changes next, or with the next subscription.
 type subscriptions struct {
@@ -52,13 +84,21 @@ func (a *agentServer) watch(ctx context.Context, session *sdk.ServerSession, uri
 	if err := json.Unmarshal(params, &named); err != nil {
 		return tool.Errorf(tool.InvalidArguments, "the resource to watch cannot be read: %w", err)
 	}
+	if len(uri) > maxWatchedURI {
+		return tool.Errorf(tool.InvalidArguments, "the address has %d bytes, and %d are the limit for a resource that is watched", len(uri), maxWatchedURI)
+	}
 	a.prune()
+	agent := a.agent.Load().Name
+	if err := a.owner.watched.take(agent); err != nil {
+		return err
+	}
 	s := &a.subscribed
 	if s.join(uri, session) {
 		return nil
 	}
 	cancel, err := library.Subscribe(ctx, named.URI, func() { a.resourceUpdated(uri) })
 	if err != nil {
+		a.owner.watched.leave(agent, 1)
 		return err
 	}
 	if !s.begin(uri, session, cancel) { // another session was faster
@@ -97,16 +137,21 @@ func (a *agentServer) unsubscribe(_ context.Context, req *sdk.UnsubscribeRequest
 	s := &a.subscribed
 	s.mu.Lock()
 	x, ok := s.byURI[req.Params.URI]
-	if ok {
-		if x.sessions[req.Session]--; x.sessions[req.Session] <= 0 {
+	had := ok && x.sessions[req.Session] > 0
+	if had {
+		if x.sessions[req.Session]--; x.sessions[req.Session] == 0 {
 			delete(x.sessions, req.Session)
 		}
-		if ok = len(x.sessions) == 0; ok {
-			delete(s.byURI, req.Params.URI)
-		}
+	}
+	over := had && len(x.sessions) == 0
+	if over {
+		delete(s.byURI, req.Params.URI)
 	}
 	s.mu.Unlock()
-	if ok {
+	if had {
+		a.owner.watched.leave(a.agent.Load().Name, 1)
+	}
+	if over {
 		x.cancel()
 	}
 	return nil
@@ -155,12 +200,14 @@ func (a *agentServer) prune() {
 		alive[session] = true
 	}
 	var over []func()
+	left := 0
 	s := &a.subscribed
 	s.mu.Lock()
 	for uri, x := range s.byURI {
-		for session := range x.sessions {
+		for session, n := range x.sessions {
 			if !alive[session] {
 				delete(x.sessions, session)
+				left += n
 			}
 		}
 		if len(x.sessions) == 0 {
@@ -169,6 +216,7 @@ func (a *agentServer) prune() {
 		}
 	}
 	s.mu.Unlock()
+	a.owner.watched.leave(a.agent.Load().Name, left)
 	for _, cancel := range over {
 		cancel()
 	}
@@ -181,7 +229,12 @@ func (a *agentServer) unsubscribeAll() {
 	all := s.byURI
 	s.byURI = nil
 	s.mu.Unlock()
+	left := 0
 	for _, x := range all {
+		for _, n := range x.sessions {
+			left += n
+		}
 		x.cancel()
 	}
+	a.owner.watched.leave(a.agent.Load().Name, left)
 }
