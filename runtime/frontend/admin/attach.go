@@ -1,8 +1,6 @@
 package admin
 
 import (
-	"errors"
-	"io"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -35,32 +33,15 @@ func (s *Server) Attach(stream grpc.BidiStreamingServer[adminpb.AttachFrame, adm
 		}
 		defer leave()
 	}
-	reader, writer := io.Pipe()
-	go func() { // ends with the stream, which ends at the latest when this method returns
-		for {
-			frame, err := stream.Recv()
-			if err == nil {
-				_, err = writer.Write(frame.GetData())
-			}
-			if err != nil {
-				if errors.Is(err, io.EOF) {
-					err = nil // the client has said everything
-				}
-				writer.CloseWithError(err)
-				return
-			}
-		}
-	}()
 	s.options.Logger.Debug("a client attached", "agent", agent.Name, "client", first.GetClient())
-	conn := &attached{PipeReader: reader, send: frameWriter(func(p []byte) error { return stream.Send(&adminpb.AttachFrame{Data: p}) })}
-	return s.options.Streams.ServeStream(stream.Context(), agent, conn)
+	return s.options.Streams.ServeStream(stream.Context(), agent, &attached{frameWriter{stream}, frameReader{stream: stream}})
 }
 
-// attached is the client's bytes as a stream.
+// attached is the client's bytes as a stream. Reading and writing end with the RPC, at the latest.
 type attached struct {
-	*io.PipeReader
-	send frameWriter
+	frameWriter
+	frameReader
 }
 
-// Write implements [io.Writer]. The MCP front end writes one message at a time.
-func (a *attached) Write(p []byte) (int, error) { return a.send.Write(p) }
+// Close implements [io.Closer]. The stream ends when Attach returns.
+func (a *attached) Close() error { return nil }

@@ -32,6 +32,7 @@ func Dial(ctx context.Context, socket string) (*Client, error) {
 		grpc.WithTransportCredentials(&peerCredentials{}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
 		grpc.WithAuthority("hermesd"),
+		grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window),
 		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 			return fromStatus(invoke(ctx, method, req, reply, cc, opts...))
 		}),
@@ -78,31 +79,16 @@ func (c *Client) Attach(ctx context.Context, agent, client, via string) (*Attach
 		cancel()
 		return nil, err
 	}
-	a := &Attachment{stream: stream, cancel: cancel}
-	a.frameWriter = func(p []byte) error { return stream.Send(&adminpb.AttachFrame{Data: p}) }
-	return a, nil
+	return &Attachment{frameWriter{stream}, frameReader{stream: stream}, stream, cancel}, nil
 }
 
-// Attachment is the stream of one MCP session. One goroutine may read and another write.
+// Attachment is the stream of one MCP session. One goroutine may read and another write. Reading ends with [io.EOF] when the
+// daemon ended the session, else with the reason.
 type Attachment struct {
 	frameWriter
+	frameReader
 	stream grpc.BidiStreamingClient[adminpb.AttachFrame, adminpb.AttachFrame]
 	cancel context.CancelFunc
-	rest   []byte // of the last frame
-}
-
-// Read implements [io.Reader]. It ends with [io.EOF] when the daemon ended the session, else with the reason.
-func (a *Attachment) Read(p []byte) (int, error) {
-	for len(a.rest) == 0 {
-		frame, err := a.stream.Recv()
-		if err != nil {
-			return 0, err
-		}
-		a.rest = frame.GetData()
-	}
-	n := copy(p, a.rest)
-	a.rest = a.rest[n:]
-	return n, nil
 }
 
 // CloseWrite says that the client has said everything. The daemon then answers what is open and ends the session.
@@ -112,14 +98,4 @@ func (a *Attachment) CloseWrite() error { return a.stream.CloseSend() }
 func (a *Attachment) Close() error {
 	a.cancel()
 	return nil
-}
-
-// frameWriter writes bytes as frames.
-type frameWriter func(p []byte) error
-
-func (w frameWriter) Write(p []byte) (int, error) {
-	if err := w(append([]byte(nil), p...)); err != nil {
-		return 0, err
-	}
-	return len(p), nil
 }

@@ -114,6 +114,7 @@ func New(opts *Options) (*Server, error) {
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxSendMsgSize(maxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window),
 		grpc.ConnectionTimeout(callTimeout),
 		grpc.WaitForHandlers(true),
 		grpc.UnaryInterceptor(s.answer),
