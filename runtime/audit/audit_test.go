@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,6 +32,18 @@ type books struct {
 
 func open(t testing.TB, dir string, opts audit.Options) *books {
 	t.Helper()
+	b := openOn(t, dir, opts, nil)
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// openOn opens a log on a journal that change, if it is not nil, has changed. It is the test's to close.
+func openOn(t testing.TB, dir string, opts audit.Options, change func(audit.Journal) audit.Journal) *books {
+	t.Helper()
 	s, err := store.Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -44,20 +57,43 @@ func open(t testing.TB, dir string, opts audit.Options) *books {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if opts.Key == nil {
-		opts.Key = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
-	}
-	l, err := audit.Open(t.Context(), w, &opts)
+	whole, err := w.Journal("audit")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	var journal audit.Journal = whole
+	if change != nil {
+		journal = change(whole)
+	}
+	if opts.Key == nil {
+		opts.Key = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
+	}
+	l, err := audit.Open(t.Context(), w, journal, &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return &books{l, s, dir, opts.Key}
 }
+
+// logged is what the daemon's log was told.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
 // shut ends both, as a daemon does that stops.
 func (b *books) shut(t testing.TB) {
@@ -226,27 +262,95 @@ func TestACallThatRunsWhileTheMarkMovesIsStillFound(t *testing.T) {
 	}
 }
 
+// flaky is a journal whose disk is full for a while.
+type flaky struct {
+	audit.Journal
+	full atomic.Bool
+}
+
+func (j *flaky) Append(records [][]byte) error {
+	if j.full.Load() {
+		return errors.New("disk full")
+	}
+	return j.Journal.Append(records)
+}
+
 func TestNoRecordNoCall(t *testing.T) {
-	var log bytes.Buffer
 	for name, allow := range map[string]bool{"by default a start without a record fails": false, "an operator may allow it": true} {
 		t.Run(name, func(t *testing.T) {
-			b := open(t, t.TempDir(), audit.Options{Allow: allow, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			var log logged
+			j := &flaky{}
+			dir := t.TempDir()
+			b := openOn(t, dir, audit.Options{Allow: allow, Logger: log.logger()}, func(whole audit.Journal) audit.Journal {
+				j.Journal = whole
+				return j
+			})
 			call(t, b, "1")
 			written(t, b, 2)
-			b.write(t, "ALTER TABLE audit RENAME TO audit_gone")
+			j.full.Store(true)
 			err := b.Started(t.Context(), started("2"))
-			if allow != (err == nil) {
-				t.Errorf("got %v", err)
+			if allow != (err == nil) || allow != (b.Blocked() == nil) {
+				t.Errorf("got %v, blocked %v", err, b.Blocked())
 			}
 			b.Finished(finished("3", tool.OutcomeBlocked)) // is kept until it can be written
-			b.write(t, "ALTER TABLE audit_gone RENAME TO audit")
+			j.full.Store(false)
 			call(t, b, "4")
+			if err := b.Blocked(); err != nil {
+				t.Error(err)
+			}
 			b.shut(t)
-			b = open(t, b.dir, audit.Options{})
+			b = open(t, dir, audit.Options{})
 			if r := sound(t, b); r.Records != 5 {
 				t.Errorf("%d records", r.Records)
 			}
 			if !strings.Contains(log.String(), "cannot be written") {
+				t.Errorf("nothing in the log:\n%s", log.String())
+			}
+		})
+	}
+}
+
+func TestWhileTheTableCannotBeWrittenNothingNewBeginsAndNothingIsLost(t *testing.T) {
+	for name, again := range map[string]func(*testing.T, *books){
+		"until it can be written again": func(t *testing.T, b *books) {
+			b.write(t, "ALTER TABLE audit_gone RENAME TO audit")
+			call(t, b, "2")
+			if err := b.Blocked(); err != nil {
+				t.Error(err)
+			}
+			b.shut(t)
+		},
+		"until the next daemon": func(t *testing.T, b *books) {
+			if err := b.Close(); err == nil {
+				t.Error("the log ended in peace")
+			}
+			b.write(t, "ALTER TABLE audit_gone RENAME TO audit")
+			if err := b.store.Close(); err != nil {
+				t.Error(err)
+			}
+			b = open(t, b.dir, audit.Options{})
+			call(t, b, "2")
+			b.shut(t)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log logged
+			b := openOn(t, t.TempDir(), audit.Options{Logger: log.logger()}, nil)
+			b.write(t, "ALTER TABLE audit RENAME TO audit_gone")
+			call(t, b, "1") // its records are durable before the table is known to be gone
+			if _, err := b.Query(t.Context(), nil); err == nil {
+				t.Error("the table could be read")
+			}
+			if err := b.Started(t.Context(), started("refused")); err == nil || b.Blocked() == nil {
+				t.Errorf("a call began: %v, blocked %v", err, b.Blocked())
+			}
+			b.Finished(finished("noted", tool.OutcomeBlocked))
+			again(t, b)
+			b = open(t, b.dir, audit.Options{})
+			if r := sound(t, b); r.Records != 5 {
+				t.Errorf("%d records", r.Records)
+			}
+			if !strings.Contains(log.String(), "they wait in the journal") {
 				t.Errorf("nothing in the log:\n%s", log.String())
 			}
 		})

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"hash"
@@ -83,26 +82,18 @@ type chain struct {
 
 func newChain() *chain { return &chain{h: sha256.New()} }
 
-// hash is the hash of an entry that follows the one with the hash before. Each field is written with its length, so that
-// no two entries have the same bytes.
+// hash is the hash of an entry that follows the one with the hash before.
 func (c *chain) hash(before Digest, e *Entry) Digest {
-	b := append(c.buf[:0], "hermesd audit 1\x00"...)
-	field := func(s string) {
-		b = binary.AppendUvarint(b, uint64(len(s)))
-		b = append(b, s...)
-	}
-	b = append(b, before...)
-	b = binary.BigEndian.AppendUint64(b, uint64(e.Seq))
-	b = binary.BigEndian.AppendUint64(b, uint64(e.Time.UnixNano()))
-	b = binary.BigEndian.AppendUint64(b, uint64(e.Duration))
-	for _, s := range [...]string{
-		string(e.Kind), e.CallID, e.Agent, e.Session, string(e.Via), e.Tool, string(e.Source), e.SourceName, string(e.ArgsDigest), e.Args,
-		string(e.Coerced), e.Rule, e.Approval, e.By, string(e.Outcome), string(e.Code), string(e.ResultDigest),
-	} {
-		field(s)
-	}
-	c.buf = b
+	c.buf = append(append(c.buf[:0], "hermesd audit 1\x00"...), before...)
+	c.buf = e.append(c.buf)
 	c.h.Reset()
-	c.h.Write(b)
+	c.h.Write(c.buf)
 	return c.h.Sum(nil)
+}
+
+// link makes e the entry that follows head, and returns the new head.
+func (c *chain) link(head Head, e *Entry) Head {
+	e.Seq = head.Seq + 1
+	e.Hash = c.hash(head.Hash, e)
+	return Head{e.Seq, e.Hash}
 }

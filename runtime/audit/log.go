@@ -24,10 +24,25 @@ type Storage interface {
 	Read() *sql.DB
 }
 
+// Journal is where records are durable before they are in the storage: see store.Store.Journal. It is used by one goroutine
+// at a time.
+type Journal interface {
+	// Left are the records that were there at first.
+	Left() [][]byte
+	// Append makes all records durable, or fails.
+	Append(records [][]byte) error
+	// Turn begins anew, so that what was appended so far can be taken over; Drop says that it was.
+	Turn()
+	Drop()
+}
+
 const (
 	// linger is how long the record of a call's end waits for company. Only the next crash could tell.
 	linger = 20 * time.Millisecond
-	// maxPending bounds the ends that wait while nothing can be written; what comes on top is told to the log and lost.
+	// gather is how long records stay in the journal only. Who reads the log does not wait for it.
+	gather = 100 * time.Millisecond
+	// maxPending bounds the records that wait while nothing can be written, and those that wait in the journal; ends that come
+	// on top are told to the log and lost.
 	maxPending = 100_000
 	// settleEvery is after how many records the mark moves behind which no call is unfinished.
 	settleEvery = 1024
@@ -54,30 +69,44 @@ type Options struct {
 }
 
 // Log records calls. It implements the audit of package pipeline. It may be used from any goroutine.
+//
+// A record goes three steps: into the open group (mu), with the group into the chain and the journal, where it is durable
+// (writing), and with many others into the table, where it is read (storing).
 type Log struct {
 	options Options
 	storage Storage
 	log     *slog.Logger
 
-	writing   sync.Mutex // held by whoever writes a group; taken before mu
-	chain     *chain
+	storing   sync.Mutex // held by whoever changes the table; taken before writing
 	stmt      *sql.Stmt
-	head      Head             // of what is written
-	unended   map[string]int64 // calls that have started and not finished, by id, with the number of that record
+	stored    Head             // of the table
+	unended   map[string]int64 // calls in the table that have started and not finished, by id, with the number of that record
 	settledAt int64            // the head when the settled mark was last stored
+
+	writing sync.Mutex // held by whoever writes a group; taken before mu
+	chain   *chain
+	journal Journal
+	head    Head      // of the journal
+	waiting [][]Entry // in the journal and not in the table, by groups
+	waits   int       // how many entries that is
 
 	mu      sync.Mutex
 	open    *group
-	changed chan struct{} // closed and replaced after each write
+	changed chan struct{} // closed and replaced when the table has grown
 	closed  bool
 
 	wake  chan struct{} // somebody should write the open group now
 	timer *time.Timer   // somebody should write it soon
+	due   *time.Timer   // somebody should store what waits
 	stop  context.CancelFunc
-	ended chan struct{}
+	work  sync.WaitGroup
 	close func() error
-	fault atomic.Pointer[error] // of the last write; nil if it succeeded
+
+	unwritten, unstored fault
 }
+
+// fault is why the last attempt failed; nil if it did not.
+type fault struct{ atomic.Pointer[error] }
 
 // group is what the next write will take.
 type group struct {
@@ -94,12 +123,12 @@ type Head struct {
 	Hash Digest `json:"hash"`
 }
 
-// Open opens the log. Calls that had started and never finished when the last daemon ended are recorded as
-// [tool.OutcomeLost].
-func Open(ctx context.Context, storage Storage, opts *Options) (*Log, error) {
+// Open opens the log. What its predecessor left in the journal goes into the table; calls that had started and never
+// finished are recorded as [tool.OutcomeLost].
+func Open(ctx context.Context, storage Storage, journal Journal, opts *Options) (*Log, error) {
 	l := &Log{
-		storage: storage, chain: newChain(), unended: map[string]int64{}, open: newGroup(), changed: make(chan struct{}),
-		wake: make(chan struct{}, 1), ended: make(chan struct{}),
+		storage: storage, journal: journal, chain: newChain(), unended: map[string]int64{}, open: newGroup(),
+		changed: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 	if opts != nil {
 		l.options = *opts
@@ -118,21 +147,25 @@ func Open(ctx context.Context, storage Storage, opts *Options) (*Log, error) {
 	}
 	var work context.Context
 	work, l.stop = context.WithCancel(context.WithoutCancel(ctx))
-	l.timer = time.NewTimer(linger)
+	l.timer, l.due = time.NewTimer(linger), time.NewTimer(gather)
 	l.close = sync.OnceValue(l.end)
-	go l.run(work)
+	l.work.Go(func() { l.write(work) })
+	l.work.Go(func() { l.keep(work) })
 	return l, nil
 }
 
 // Started records that a call is about to run. It returns when the record is durable; a record that cannot be written is
 // an error, unless the options allow such calls.
 func (l *Log) Started(ctx context.Context, r *tool.Record) error {
+	if err := l.retryStoring(); err != nil {
+		return err
+	}
 	g, err := l.add(r)
 	if err != nil {
 		return l.tolerate(r, err)
 	}
 	if l.writing.TryLock() {
-		l.write()
+		l.writeGroup()
 		l.writing.Unlock()
 	} else {
 		l.hurry()
@@ -169,20 +202,25 @@ func (l *Log) Note(r *tool.Record) {
 // Blocked is why calls do not run: the last records could not be written, and the options do not allow calls without. It
 // tries nothing by itself; what nobody waits for is tried again each second.
 func (l *Log) Blocked() error {
-	if err := l.fault.Load(); err != nil && !l.options.Allow {
-		return *err
+	if l.options.Allow {
+		return nil
+	}
+	for _, f := range []*fault{&l.unwritten, &l.unstored} {
+		if err := f.Load(); err != nil {
+			return *err
+		}
 	}
 	return nil
 }
 
-// Head is the end of the chain as it is written now.
+// Head is the end of the chain as it is durable now.
 func (l *Log) Head() Head {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	return l.head
 }
 
-// Close writes what waits and ends the log. It does not close the storage. It may be called twice.
+// Close stores what waits and ends the log. It closes neither the storage nor the journal. It may be called twice.
 func (l *Log) Close() error { return l.close() }
 
 func (l *Log) end() error {
@@ -190,15 +228,14 @@ func (l *Log) end() error {
 	l.closed = true
 	l.mu.Unlock()
 	l.stop()
-	<-l.ended
-	l.writing.Lock()
-	defer l.writing.Unlock()
-	err := l.write()
+	l.work.Wait()
+	err := l.sync()
 	l.tellHead()
 	return errors.Join(err, l.stmt.Close())
 }
 
 // tellHead puts the head where the database's writer cannot change it later.
 func (l *Log) tellHead() {
-	l.log.Info("audit head", "seq", l.head.Seq, "hash", hex.EncodeToString(l.head.Hash))
+	head := l.Head()
+	l.log.Info("audit head", "seq", head.Seq, "hash", hex.EncodeToString(head.Hash))
 }

@@ -29,8 +29,6 @@ func (l *Log) maintain(ctx context.Context) {
 			l.log.Warn("the state directory's disk is nearly full; free some space or set audit { keep, max_size }", "used_percent", int(100*used))
 		}
 	}
-	l.writing.Lock()
-	defer l.writing.Unlock()
 	l.tellHead()
 }
 
@@ -54,8 +52,8 @@ func (l *Log) Prune(ctx context.Context) (pruned int64, err error) {
 }
 
 func (l *Log) pruneStretch(ctx context.Context) (int64, error) {
-	l.writing.Lock()
-	defer l.writing.Unlock()
+	l.storing.Lock()
+	defer l.storing.Unlock()
 	cut, err := l.cut(ctx)
 	if err != nil || cut == nil {
 		return 0, err
@@ -122,8 +120,8 @@ func (l *Log) Size(ctx context.Context) (size int64, err error) {
 
 // shrink gives the space of pruned records back to the disk.
 func (l *Log) shrink(ctx context.Context) error {
-	l.writing.Lock()
-	defer l.writing.Unlock()
+	l.storing.Lock()
+	defer l.storing.Unlock()
 	return l.storage.Write(ctx, func(ctx context.Context, c *sql.Conn) error {
 		_, err := c.ExecContext(ctx, "PRAGMA incremental_vacuum(1000)")
 		return err

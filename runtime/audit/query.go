@@ -80,6 +80,7 @@ func (l *Log) Query(ctx context.Context, f *Filter) ([]Entry, error) {
 	case f.Limit < 0 || f.Limit > maxPage:
 		return nil, fmt.Errorf("audit query: limit %d is not between 1 and %d", f.Limit, maxPage)
 	}
+	l.catchUp()
 	page, more, err := l.page(ctx, f, cmp.Or(f.Limit, defaultPage), maxQueryBytes)
 	if err == nil && more {
 		return nil, fmt.Errorf("audit query: so many records with their arguments have more than %d MiB: ask for at most %d, or export them", maxQueryBytes>>20, len(page))
@@ -119,6 +120,18 @@ func (l *Log) page(ctx context.Context, f *Filter, limit, size int) (page []Entr
 // Export hands all records that f chooses to fn, oldest first, in pages of a few MiB, up to what is written when it gets
 // there. f's limit and order are not used.
 func (l *Log) Export(ctx context.Context, f *Filter, fn func([]Entry) error) error {
+	l.catchUp()
+	return l.export(ctx, f, fn)
+}
+
+// catchUp has readers find all that has happened. Where that fails, the fault is told elsewhere, and they find the rest.
+func (l *Log) catchUp() {
+	if err := l.sync(); err != nil {
+		l.log.Debug("audit records that wait are not to be read yet", "error", err)
+	}
+}
+
+func (l *Log) export(ctx context.Context, f *Filter, fn func([]Entry) error) error {
 	next := Filter{}
 	if f != nil {
 		next = *f
@@ -147,14 +160,15 @@ func (l *Log) Tail(ctx context.Context, f *Filter, fn func([]Entry) error) error
 		next = *f
 	}
 	if next.After == 0 {
-		next.After = max(l.Head().Seq, 0)
+		l.catchUp()
+		next.After = l.storedHead().Seq
 	}
 	for {
 		l.mu.Lock()
 		changed := l.changed
 		l.mu.Unlock()
-		upTo := l.Head().Seq
-		err := l.Export(ctx, &next, func(page []Entry) error {
+		upTo := l.storedHead().Seq
+		err := l.export(ctx, &next, func(page []Entry) error {
 			upTo = max(upTo, page[len(page)-1].Seq)
 			return fn(page)
 		})

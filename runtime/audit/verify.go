@@ -50,7 +50,8 @@ func (c *Checkpoint) signedBy(key ed25519.PublicKey) bool {
 // not be read; what is wrong with it is the report's. Records that were cut off at the end show only against the head
 // that this process wrote, or against one that was kept elsewhere.
 func (l *Log) Verify(ctx context.Context) (*Report, error) {
-	written := l.Head() // read before the records: what is added meanwhile only makes the chain longer
+	l.catchUp()
+	written := l.storedHead() // read before the records: what is added meanwhile only makes the chain longer
 	tx, err := l.storage.Read().BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return nil, fmt.Errorf("audit verify: %w", err)

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -39,24 +38,18 @@ func (l *Log) hurry() {
 	}
 }
 
-// run writes groups that nobody writes for himself.
-func (l *Log) run(ctx context.Context) {
-	defer close(l.ended)
+// write writes groups that nobody writes for himself.
+func (l *Log) write(ctx context.Context) {
 	defer l.timer.Stop()
-	maintain := time.NewTicker(l.options.Maintain)
-	defer maintain.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-maintain.C:
-			l.maintain(ctx)
-			continue
 		case <-l.wake:
 		case <-l.timer.C:
 		}
 		l.writing.Lock()
-		err := l.write()
+		err := l.writeGroup()
 		l.writing.Unlock()
 		if err != nil { // what nobody waits for is kept and tried again
 			l.timer.Reset(time.Second)
@@ -64,8 +57,8 @@ func (l *Log) run(ctx context.Context) {
 	}
 }
 
-// write takes the open group and makes it durable. Its caller holds l.writing.
-func (l *Log) write() error {
+// writeGroup chains the open group and makes it durable. Its caller holds l.writing.
+func (l *Log) writeGroup() error {
 	l.mu.Lock()
 	g := l.open
 	if len(g.entries) == 0 {
@@ -75,80 +68,41 @@ func (l *Log) write() error {
 	l.open = newGroup()
 	l.mu.Unlock()
 
-	head, err := l.commit(g.entries)
-	if err != nil {
+	if err := l.append(g.entries); err != nil {
 		l.failed(g, err)
-	} else {
-		l.wrote(g, head)
+	} else if l.unwritten.Swap(nil) != nil {
+		l.log.Info("audit records can be written again")
 	}
 	close(g.done)
 	return g.err
 }
 
-// commit chains entries and inserts them.
-func (l *Log) commit(entries []Entry) (Head, error) {
+// append chains entries and puts them into the journal.
+func (l *Log) append(entries []Entry) error {
+	if l.waits >= maxPending {
+		return fmt.Errorf("%d audit records wait to be stored", l.waits)
+	}
+	lines := make([][]byte, len(entries))
 	head := l.head
 	for i := range entries {
-		e := &entries[i]
-		e.Seq = head.Seq + 1
-		e.Hash = l.chain.hash(head.Hash, e)
-		head = Head{e.Seq, e.Hash}
+		head = l.chain.link(head, &entries[i])
+		lines[i] = entries[i].line()
 	}
-	settle := head.Seq-l.settledAt >= settleEvery
-	err := l.storage.Write(context.Background(), func(ctx context.Context, c *sql.Conn) error {
-		for i := range entries {
-			if _, err := l.stmt.ExecContext(ctx, entries[i].values()...); err != nil {
-				return err
-			}
-		}
-		if settle {
-			return setSettled(ctx, c, l.settled())
-		}
-		return nil
-	})
-	if err == nil && settle {
-		l.settledAt = head.Seq
+	if err := l.journal.Append(lines); err != nil {
+		return err
 	}
-	return head, err
-}
-
-// settled is the last record before the first call that is still unfinished.
-func (l *Log) settled() int64 {
-	seq := l.head.Seq
-	for _, started := range l.unended {
-		seq = min(seq, started-1)
-	}
-	return seq
-}
-
-func setSettled(ctx context.Context, c *sql.Conn, seq int64) error {
-	_, err := c.ExecContext(ctx, "INSERT OR REPLACE INTO audit_settled (id, seq) VALUES (1, ?)", seq)
-	return err
-}
-
-func (l *Log) wrote(g *group, head Head) {
 	l.head = head
-	for i := range g.entries {
-		switch e := &g.entries[i]; e.Kind {
-		case tool.RecordStarted:
-			l.unended[e.CallID] = e.Seq
-		case tool.RecordFinished:
-			delete(l.unended, e.CallID)
-		}
+	if l.waits == 0 {
+		l.due.Reset(gather)
 	}
-	if l.fault.Swap(nil) != nil {
-		l.log.Info("audit records can be written again")
-	}
-	l.mu.Lock()
-	close(l.changed)
-	l.changed = make(chan struct{})
-	l.mu.Unlock()
+	l.waiting, l.waits = append(l.waiting, entries), l.waits+len(entries)
+	return nil
 }
 
 // failed tells those who wait and keeps what nobody waits for.
 func (l *Log) failed(g *group, err error) {
 	g.err = err
-	if l.fault.Swap(&err) == nil {
+	if l.unwritten.Swap(&err) == nil {
 		l.log.Error("audit records cannot be written", "error", err)
 	}
 	var kept []Entry

@@ -101,7 +101,11 @@ func everything(b *testing.B, sync string) *pipeline.Pipeline {
 	if err != nil {
 		b.Fatal(err)
 	}
-	log, err := audit.Open(b.Context(), writer, nil)
+	journal, err := writer.Journal("audit")
+	if err != nil {
+		b.Fatal(err)
+	}
+	log, err := audit.Open(b.Context(), writer, journal, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -197,7 +201,11 @@ func commits(b *testing.B, sync string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	log, err := audit.Open(b.Context(), writer, nil)
+	journal, err := writer.Journal("audit")
+	if err != nil {
+		b.Fatal(err)
+	}
+	log, err := audit.Open(b.Context(), writer, journal, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

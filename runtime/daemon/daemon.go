@@ -191,11 +191,15 @@ func (d *Daemon) openAudit() error {
 	if err != nil {
 		return err
 	}
+	journal, err := writer.Journal("audit")
+	if err != nil {
+		return err
+	}
 	key, err := audit.LoadKey(filepath.Join(d.dirs.state, "audit.key"))
 	if err != nil {
 		return err
 	}
-	d.audit, err = audit.Open(context.Background(), writer, &audit.Options{
+	d.audit, err = audit.Open(context.Background(), writer, journal, &audit.Options{
 		Key: key, DiskUsed: d.store.DiskUsed,
 		Arguments: d.cfg.Audit.Arguments, Mask: d.secrets.Mask,
 		Allow: d.cfg.Audit.OnFailure == "allow",

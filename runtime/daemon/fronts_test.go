@@ -125,7 +125,12 @@ func loseAudit(t *testing.T, d *Daemon) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = d.audit.Started(t.Context(), &tool.Record{Kind: tool.RecordStarted, CallID: "1", Agent: "desk", Tool: "wipe"})
+	record := &tool.Record{Kind: tool.RecordStarted, CallID: "1", Agent: "desk", Tool: "wipe"}
+	d.audit.Note(record)
+	if _, err := d.audit.Query(t.Context(), nil); err == nil { // what waits is stored before it is read
+		t.Fatal("a table that is gone was read")
+	}
+	err = d.audit.Started(t.Context(), record)
 	if (err == nil) != (d.cfg.Audit.OnFailure == "allow") {
 		t.Fatal(err)
 	}

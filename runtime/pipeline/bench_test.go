@@ -26,7 +26,11 @@ func audited(b testing.TB, power bool) *pipeline.Pipeline {
 	if err != nil {
 		b.Fatal(err)
 	}
-	l, err := audit.Open(b.Context(), w, nil)
+	journal, err := w.Journal("audit")
+	if err != nil {
+		b.Fatal(err)
+	}
+	l, err := audit.Open(b.Context(), w, journal, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -117,7 +121,11 @@ func BenchmarkCommit(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	l, err := audit.Open(b.Context(), w, nil)
+	journal, err := w.Journal("audit")
+	if err != nil {
+		b.Fatal(err)
+	}
+	l, err := audit.Open(b.Context(), w, journal, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -48,7 +48,11 @@ func victim(dir string, power bool) error {
 	if err != nil {
 		return err
 	}
-	l, err := audit.Open(context.Background(), w, nil)
+	journal, err := w.Journal("audit")
+	if err != nil {
+		return err
+	}
+	l, err := audit.Open(context.Background(), w, journal, nil)
 	if err != nil {
 		return err
 	}
@@ -142,7 +146,15 @@ func examine(t *testing.T, dir string) int {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	l, err := audit.Open(t.Context(), s, nil)
+	w, err := s.Writer(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	journal, err := w.Journal("audit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := audit.Open(t.Context(), w, journal, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,14 +37,16 @@ type Options struct {
 
 // Store is an open database. It may be used from any goroutine.
 type Store struct {
-	dir     string
-	lock    *lock
-	busy    time.Duration
-	read    *sql.DB
-	write   *Writer
-	mu      sync.Mutex // guards writers
-	writers []*Writer
-	turn    chan struct{} // holds a token while nobody writes
+	dir   string
+	lock  *lock
+	busy  time.Duration
+	read  *sql.DB
+	write *Writer
+	turn  chan struct{} // holds a token while nobody writes
+
+	mu       sync.Mutex
+	writers  []*Writer
+	journals []*Journal
 }
 
 // Open opens the database in dir, and creates both where missing. It refuses a directory that another daemon uses, naming
@@ -128,7 +130,7 @@ func (s *Store) Write(ctx context.Context, fn func(ctx context.Context, c *sql.C
 	return s.write.Write(ctx, fn)
 }
 
-// Close closes the database and lets the next daemon in. Writers and readers end with it. It may be called twice.
+// Close closes the database and lets the next daemon in. Writers, readers and journals end with it. It may be called twice.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +138,10 @@ func (s *Store) Close() error {
 	for _, w := range s.writers {
 		errs = append(errs, w.close())
 	}
-	s.writers = nil
+	for _, j := range s.journals {
+		errs = append(errs, j.close())
+	}
+	s.writers, s.journals = nil, nil
 	if s.read != nil {
 		errs = append(errs, s.read.Close())
 	}

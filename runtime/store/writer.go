@@ -10,6 +10,7 @@ import (
 // Writer is a connection for writing. All writers of a store take turns.
 type Writer struct {
 	store                   *Store
+	power                   bool
 	db                      *sql.DB
 	conn                    *sql.Conn
 	begin, commit, rollback *sql.Stmt // kept, since parsing them costs more than running them
@@ -36,7 +37,7 @@ func (s *Store) writer(power bool) (*Writer, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	w := &Writer{store: s, db: db, conn: conn}
+	w := &Writer{store: s, power: power, db: db, conn: conn}
 	for text, stmt := range map[string]**sql.Stmt{"BEGIN IMMEDIATE": &w.begin, "COMMIT": &w.commit, "ROLLBACK": &w.rollback} {
 		if *stmt, err = conn.PrepareContext(context.Background(), text); err != nil {
 			return nil, errors.Join(err, w.close())
