@@ -49,6 +49,7 @@ func (w *watched) leave(agent string, n int) {
 type subscriptions struct {
 	mu    sync.Mutex
 	byURI map[string]*subscription
+	uris  map[*sdk.ServerSession]map[string]struct{} // that a session subscribed to
 
 	updated map[string]struct{} // resources that changed and were not told yet
 	telling bool                // somebody is telling
@@ -113,9 +114,34 @@ func (s *subscriptions) join(uri string, session *sdk.ServerSession) bool {
 	defer s.mu.Unlock()
 	x, ok := s.byURI[uri]
 	if ok {
-		x.sessions[session]++
+		s.add(x, uri, session)
 	}
 	return ok
+}
+
+// add adds a session to a subscription. The mutex is held.
+func (s *subscriptions) add(x *subscription, uri string, session *sdk.ServerSession) {
+	x.sessions[session]++
+	of, ok := s.uris[session]
+	if !ok {
+		of = map[string]struct{}{}
+		s.uris[session] = of
+	}
+	of[uri] = struct{}{}
+}
+
+// drop takes a session out of a subscription, and returns what ends it if it was the last. The mutex is held.
+func (s *subscriptions) drop(uri string, session *sdk.ServerSession) (cancel func()) {
+	x := s.byURI[uri]
+	delete(x.sessions, session)
+	if delete(s.uris[session], uri); len(s.uris[session]) == 0 {
+		delete(s.uris, session)
+	}
+	if len(x.sessions) > 0 {
+		return nil
+	}
+	delete(s.byURI, uri)
+	return x.cancel
 }
 
 // begin notes a new subscription, or joins one that began meanwhile and reports false.
@@ -123,13 +149,15 @@ func (s *subscriptions) begin(uri string, session *sdk.ServerSession, cancel fun
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if x, ok := s.byURI[uri]; ok {
-		x.sessions[session]++
+		s.add(x, uri, session)
 		return false
 	}
 	if s.byURI == nil {
-		s.byURI = map[string]*subscription{}
+		s.byURI, s.uris = map[string]*subscription{}, map[*sdk.ServerSession]map[string]struct{}{}
 	}
-	s.byURI[uri] = &subscription{map[*sdk.ServerSession]int{session: 1}, cancel}
+	x := &subscription{map[*sdk.ServerSession]int{}, cancel}
+	s.byURI[uri] = x
+	s.add(x, uri, session)
 	return true
 }
 
@@ -138,21 +166,18 @@ func (a *agentServer) unsubscribe(_ context.Context, req *sdk.UnsubscribeRequest
 	s.mu.Lock()
 	x, ok := s.byURI[req.Params.URI]
 	had := ok && x.sessions[req.Session] > 0
+	var cancel func()
 	if had {
 		if x.sessions[req.Session]--; x.sessions[req.Session] == 0 {
-			delete(x.sessions, req.Session)
+			cancel = s.drop(req.Params.URI, req.Session)
 		}
-	}
-	over := had && len(x.sessions) == 0
-	if over {
-		delete(s.byURI, req.Params.URI)
 	}
 	s.mu.Unlock()
 	if had {
 		a.owner.watched.leave(a.agent.Load().Name, 1)
 	}
-	if over {
-		x.cancel()
+	if cancel != nil {
+		cancel()
 	}
 	return nil
 }
@@ -203,16 +228,15 @@ func (a *agentServer) prune() {
 	left := 0
 	s := &a.subscribed
 	s.mu.Lock()
-	for uri, x := range s.byURI {
-		for session, n := range x.sessions {
-			if !alive[session] {
-				delete(x.sessions, session)
-				left += n
-			}
+	for session, uris := range s.uris {
+		if alive[session] {
+			continue
 		}
-		if len(x.sessions) == 0 {
-			over = append(over, x.cancel)
-			delete(s.byURI, uri)
+		for uri := range uris {
+			left += s.byURI[uri].sessions[session]
+			if cancel := s.drop(uri, session); cancel != nil {
+				over = append(over, cancel)
+			}
 		}
 	}
 	s.mu.Unlock()
@@ -227,7 +251,7 @@ func (a *agentServer) unsubscribeAll() {
 	s := &a.subscribed
 	s.mu.Lock()
 	all := s.byURI
-	s.byURI = nil
+	s.byURI, s.uris = nil, nil
 	s.mu.Unlock()
 	left := 0
 	for _, x := range all {
