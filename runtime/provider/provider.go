@@ -131,6 +131,11 @@ type Host struct {
 	// OnInputs asks for several things in one question: by the asker's ids, requests in and results out. nil where they
 	// can only be asked for one by one, by the functions above.
 	OnInputs func(ctx context.Context, requests map[string]Input) (map[string]json.RawMessage, error)
+	// OnTask says that the call goes on as a task of its server, which may take long and is looked after every poll. A caller
+	// that can come back for the result then lets go of its request. The call itself stays what it was: it ends with ctx, asks
+	// and tells through the host, and returns its result. nil where the caller cannot come back: a server is then not told
+	// that it may make tasks (SEP-2663).
+	OnTask func(ctx context.Context, poll time.Duration)
 	// OnCallTool runs another tool as the agent of the running call.
 	OnCallTool func(ctx context.Context, name tool.Name, args json.RawMessage) (*tool.Result, error)
 	// OnDelegate makes a way to call tools as the agent of the running call, which is one of issuer, after that call.

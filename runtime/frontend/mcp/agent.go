@@ -70,13 +70,15 @@ func newAgentServer(owner *Server, agent *disclosure.Agent) *agentServer {
 			Logging: &sdk.LoggingCapabilities{},
 			Tools:   &sdk.ToolCapabilities{ListChanged: true},
 			// Whether there are any is known only when the servers behind have started.
-			Resources: &sdk.ResourceCapabilities{ListChanged: true, Subscribe: true},
-			Prompts:   &sdk.PromptCapabilities{ListChanged: true},
+			Resources:  &sdk.ResourceCapabilities{ListChanged: true, Subscribe: true},
+			Prompts:    &sdk.PromptCapabilities{ListChanged: true},
+			Extensions: map[string]any{tasksExtension: struct{}{}},
 		},
 		CompletionHandler:  a.complete,
 		SubscribeHandler:   a.subscribe,
 		UnsubscribeHandler: a.unsubscribe,
 	})
+	a.serveTasks()
 	a.sdk.AddReceivingMiddleware(a.receive)
 	a.sdk.AddSendingMiddleware(a.send)
 	a.agent.Store(agent)
@@ -160,6 +162,8 @@ func (a *agentServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			return a.read(ctx, next, r)
 		case *sdk.GetPromptRequest:
 			return a.get(ctx, next, r)
+		case *sdk.ServerRequest[*taskParams]:
+			return a.task(method, r)
 		}
 		result, err := next(ctx, method, req)
 		if err != nil {
@@ -181,6 +185,7 @@ func (a *agentServer) initialized(ctx context.Context, next sdk.MethodHandler, r
 	}
 	if r, ok := result.(*sdk.InitializeResult); ok {
 		a.owner.events.negotiated(session.ID(), r.ProtocolVersion)
+		r.Capabilities.Extensions = nil // of protocols that begin without initialize
 	}
 	level := &sdk.ServerRequest[*sdk.SetLoggingLevelParams]{Session: session, Params: &sdk.SetLoggingLevelParams{Level: "info"}}
 	if _, err := next(ctx, methodSetLevel, level); err != nil {

@@ -18,16 +18,16 @@ import (
 func sealed(state string) bool { return strings.Contains(state, ".") }
 
 // askFirst is the answer to a call of which nothing ran, because a human is asked first. The payload is the broker's.
-func askFirst(payload json.RawMessage) (*tool.Result, *sdk.CallToolResult) {
-	q, err := approvalQuestion(payload)
+func askFirst(payload json.RawMessage) (*tool.Result, *interim) {
+	question, err := approvalQuestion(payload)
 	if err != nil {
 		return err.Result(), nil
 	}
-	return nil, &sdk.CallToolResult{InputRequests: q.requests, RequestState: q.state}
+	return nil, question
 }
 
 // approvalQuestion is the broker's question as a client takes it along.
-func approvalQuestion(payload json.RawMessage) (*question, *tool.Error) {
+func approvalQuestion(payload json.RawMessage) (*interim, *tool.Error) {
 	var ask struct {
 		State   string          `json:"state"`
 		Message string          `json:"message"`
@@ -37,7 +37,7 @@ func approvalQuestion(payload json.RawMessage) (*question, *tool.Error) {
 		return nil, tool.Errorf(tool.Internal, "the question for the human cannot be read: %w", err)
 	}
 	form := &sdk.ElicitParams{Mode: "form", Message: ask.Message, RequestedSchema: ask.Schema}
-	return &question{requests: sdk.InputRequestMap{questionKey: form}, state: ask.State}, nil
+	return &interim{requests: sdk.InputRequestMap{questionKey: form}, state: ask.State}, nil
 }
 
 // resumed is what the broker gets of a request that brings an answer back; "" if it brings none.

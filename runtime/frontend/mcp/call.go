@@ -17,8 +17,9 @@ import (
 
 // slot carries a call past the SDK, which knows only the dispatcher, and its result back.
 type slot struct {
-	req    *sdk.CallToolRequest // as the client sent it
-	result *tool.Result         // nil when the SDK's own result says it all
+	req     *sdk.CallToolRequest // as the client sent it
+	result  *tool.Result         // nil when the SDK's own result says it all
+	interim *interim             // instead of result, while the call goes on
 }
 
 type slotKey struct{}
@@ -37,8 +38,8 @@ func (a *agentServer) call(ctx context.Context, next sdk.MethodHandler, req *sdk
 		return result, err
 	case s.result != nil:
 		return newCallResult(r, s.result, req.ProtocolVersion() >= stateless), nil
-	case r.NeedsInput():
-		return &questionResult{r, r.InputRequests, r.RequestState}, nil
+	case s.interim != nil:
+		return s.interim.result(r), nil
 	}
 	return r, nil
 }
@@ -55,35 +56,35 @@ func (a *agentServer) dispatch(ctx context.Context, _ *sdk.CallToolRequest) (*sd
 	defer reach.close()
 	call := a.decoded(s.req)
 	call.Resume = resumed(params.RequestState, params.InputResponses)
-	result, question, err := a.perform(ctx, reach, call)
-	if question != nil || err != nil {
-		return question, err
+	var err error
+	if s.result, s.interim, err = a.perform(ctx, reach, call); err != nil {
+		return nil, err
 	}
-	s.result = result
 	return &sdk.CallToolResult{}, nil
 }
 
-// perform runs a call, or goes on with one. It returns the tool's result, or what the client is to be asked, or an error
-// of the protocol.
-func (a *agentServer) perform(ctx context.Context, reach *reach, call *frontend.Call) (*tool.Result, *sdk.CallToolResult, error) {
+// perform runs a call, or goes on with one. It returns the tool's result, or what answers the request while the call goes
+// on, or an error of the protocol.
+func (a *agentServer) perform(ctx context.Context, reach *reach, call *frontend.Call) (*tool.Result, *interim, error) {
 	call.Suspendable = reach.suspendable()
-	done, question := serve(ctx, a, reach, func(ctx context.Context, host *provider.Host) (tried, error) {
+	reach.offerTasks(a)
+	done, meanwhile := serve(ctx, a, reach, func(ctx context.Context, host *provider.Host) (tried, error) {
 		call.Host = host
 		result, ask := a.owner.options.Desk.Try(ctx, call)
+		reach.handover.end(ctx.Err() != nil, result)
 		return tried{result, ask}, nil
 	})
 	result := done.value.result
 	switch {
-	case question != nil:
-		return nil, &sdk.CallToolResult{InputRequests: question.requests, RequestState: question.state}, nil
+	case meanwhile != nil:
+		return nil, meanwhile, nil
 	case errors.Is(done.err, errStaleState):
 		return nil, nil, done.err
 	case done.err != nil:
 		result = tool.AsError(done.err).Result()
 	case done.value.ask != nil:
-		var first *sdk.CallToolResult
-		if result, first = askFirst(done.value.ask); first != nil {
-			return nil, first, nil
+		if result, meanwhile = askFirst(done.value.ask); meanwhile != nil {
+			return nil, meanwhile, nil
 		}
 	}
 	if reach.newer() {

@@ -75,12 +75,12 @@ func (a *agentServer) dispatchRead(ctx context.Context, _ *sdk.ReadResourceReque
 		return nil, err
 	}
 	r := newReach(ctx, a, f.read, p.GetProgressToken(), roundOf(digestOf(provider.ReadResource, p.URI, nil), p.RequestState, p.InputResponses))
-	raw, question, err := fetch(ctx, a, r, f.read, &frontend.Fetch{
+	raw, meanwhile, err := fetch(ctx, a, r, f.read, &frontend.Fetch{
 		Library: at.library, Unknown: sdk.ResourceNotFoundError(p.URI), Method: provider.ReadResource, Params: params,
 		Do: at.ask(provider.ReadResource), Suspendable: r.suspendable(), Resume: resumed(p.RequestState, p.InputResponses),
 	})
-	if question != nil || err != nil {
-		return question.ofResource(), err
+	if meanwhile != nil || err != nil {
+		return meanwhile.ofResource(), err
 	}
 	f.raw = raw
 	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{}}, nil
@@ -106,12 +106,12 @@ func (a *agentServer) dispatchPrompt(ctx context.Context, _ *sdk.GetPromptReques
 		return nil, err
 	}
 	r := newReach(ctx, a, f.get, p.GetProgressToken(), roundOf(digestOf(provider.GetPrompt, p.Name, encoded), p.RequestState, p.InputResponses))
-	raw, question, err := fetch(ctx, a, r, f.get, &frontend.Fetch{
+	raw, meanwhile, err := fetch(ctx, a, r, f.get, &frontend.Fetch{
 		Library: at.library, Unknown: unknownName("prompt %q; list the prompts again", p.Name), Method: provider.GetPrompt, Params: encoded,
 		Do: at.ask(provider.GetPrompt), Suspendable: r.suspendable(), Resume: resumed(p.RequestState, p.InputResponses),
 	})
-	if question != nil || err != nil {
-		return question.ofPrompt(), err
+	if meanwhile != nil || err != nil {
+		return meanwhile.ofPrompt(), err
 	}
 	f.raw = raw
 	return &sdk.GetPromptResult{}, nil
@@ -200,37 +200,37 @@ func (p place) ask(method string) func(context.Context, *tool.Call, *provider.Ho
 type delivery struct{ raw, ask json.RawMessage }
 
 // fetch asks a library as the agent whose request it is.
-func fetch[P sdk.Params](ctx context.Context, a *agentServer, r *reach, req *sdk.ServerRequest[P], f *frontend.Fetch) (json.RawMessage, *question, error) {
+func fetch[P sdk.Params](ctx context.Context, a *agentServer, r *reach, req *sdk.ServerRequest[P], f *frontend.Fetch) (json.RawMessage, *interim, error) {
 	defer r.close()
 	f.Agent = a.agent.Load()
 	f.Session, f.TraceParent = sessionOf(a, f.Agent, req)
-	done, question := serve(ctx, a, r, func(ctx context.Context, host *provider.Host) (delivery, error) {
+	done, meanwhile := serve(ctx, a, r, func(ctx context.Context, host *provider.Host) (delivery, error) {
 		f.Host = host
 		raw, ask, err := a.owner.options.Desk.Fetch(ctx, f)
 		return delivery{raw, ask}, err
 	})
 	if done.err != nil || done.value.ask == nil {
-		return done.value.raw, question, wireError(done.err)
+		return done.value.raw, meanwhile, wireError(done.err)
 	}
-	question, err := approvalQuestion(done.value.ask)
+	meanwhile, err := approvalQuestion(done.value.ask)
 	if err != nil {
 		return nil, nil, wireError(err)
 	}
-	return nil, question, nil
+	return nil, meanwhile, nil
 }
 
-func (q *question) ofResource() *sdk.ReadResourceResult {
-	if q == nil {
+func (i *interim) ofResource() *sdk.ReadResourceResult {
+	if i == nil {
 		return nil
 	}
-	return &sdk.ReadResourceResult{InputRequests: q.requests, RequestState: q.state}
+	return &sdk.ReadResourceResult{InputRequests: i.requests, RequestState: i.state}
 }
 
-func (q *question) ofPrompt() *sdk.GetPromptResult {
-	if q == nil {
+func (i *interim) ofPrompt() *sdk.GetPromptResult {
+	if i == nil {
 		return nil
 	}
-	return &sdk.GetPromptResult{InputRequests: q.requests, RequestState: q.state}
+	return &sdk.GetPromptResult{InputRequests: i.requests, RequestState: i.state}
 }
 
 // rawResult is a result whose parts are a library's bytes; what the SDK adds to results stands beside them.

@@ -27,6 +27,7 @@ const questionKey = "question"
 // state. The tool's call must not run twice for that, so it waits here, between the two requests.
 type parked struct {
 	timeout time.Duration
+	tasks   *tasks // ask by their own way
 	runs    sync.WaitGroup
 
 	mu      sync.Mutex
@@ -34,8 +35,8 @@ type parked struct {
 	room    frontend.Shares      // a place for each question, from before it is asked
 }
 
-func newParked(timeout time.Duration) *parked {
-	return &parked{timeout: timeout, waiting: map[string]*question{}, room: frontend.Shares{Max: maxParked}}
+func newParked(timeout time.Duration, tasks *tasks) *parked {
+	return &parked{timeout: timeout, tasks: tasks, waiting: map[string]*question{}, room: frontend.Shares{Max: maxParked}}
 }
 
 // run is one request of a client that asks by round trips.
@@ -43,6 +44,7 @@ type run struct {
 	agent     string
 	digest    [sha256.Size]byte // of what is asked for
 	cancel    context.CancelFunc
+	handover  *handover                            // of a call that may become a task; else nil
 	reach     atomic.Pointer[reach]                // of the request that is open now
 	asking    sync.Mutex                           // one question at a time
 	early     atomic.Pointer[sdk.InputResponseMap] // answers that came before the question; they count once
@@ -68,9 +70,9 @@ type outcome[T any] struct {
 // work is what a request wants done.
 type work[T any] = func(ctx context.Context, host *provider.Host) (T, error)
 
-// serve runs or continues a request until it ends or asks; then the second result is the question.
-func serve[T any](ctx context.Context, a *agentServer, reach *reach, do work[T]) (outcome[T], *question) {
-	if !reach.roundTrips() {
+// serve runs or continues a request until it ends, asks or becomes a task; then the second result says so.
+func serve[T any](ctx context.Context, a *agentServer, reach *reach, do work[T]) (outcome[T], *interim) {
+	if !reach.outlasted() {
 		ctx, cancel := bounded(ctx, a.owner.events.base(reach.client.ID(), a.base))
 		defer cancel()
 		value, err := do(ctx, reach.host())
@@ -89,10 +91,14 @@ func serve[T any](ctx context.Context, a *agentServer, reach *reach, do work[T])
 	case <-r.done:
 	case q := <-r.questions:
 		p.hold(q)
-		return outcome[T]{}, q
+		return outcome[T]{}, &interim{requests: q.requests, state: q.state}
+	case <-r.handover.began():
 	case <-ctx.Done():
 		r.cancel()
 		<-r.done
+	}
+	if t := r.handover.now(); t != nil {
+		return outcome[T]{}, &interim{task: p.tasks.seed(t)}
 	}
 	result, ok := r.result.(outcome[T])
 	if !ok { // the digest binds a state to its method
@@ -105,7 +111,7 @@ func serve[T any](ctx context.Context, a *agentServer, reach *reach, do work[T])
 func begin[T any](ctx context.Context, p *parked, a *agentServer, reach *reach, do work[T]) *run {
 	ctx, cancel := bounded(context.WithoutCancel(ctx), a.base)
 	r := &run{
-		agent: a.agent.Load().Name, digest: reach.round.digest, cancel: cancel,
+		agent: a.agent.Load().Name, digest: reach.round.digest, cancel: cancel, handover: reach.handover,
 		questions: make(chan *question), done: make(chan struct{}),
 	}
 	r.reach.Store(reach)
@@ -113,6 +119,9 @@ func begin[T any](ctx context.Context, p *parked, a *agentServer, reach *reach, 
 		r.early.Store(&reach.round.answers)
 	}
 	host := p.host(r, reach.caps)
+	if h := r.handover; h != nil {
+		h.cancel, host.OnTask = cancel, h.begin
+	}
 	p.runs.Go(func() {
 		defer cancel()
 		defer close(r.done)
@@ -125,7 +134,7 @@ func begin[T any](ctx context.Context, p *parked, a *agentServer, reach *reach, 
 // host is what a run asks and tells through: whatever request of its client is open.
 func (p *parked) host(r *run, caps *sdk.ClientCapabilities) *provider.Host {
 	h := &provider.Host{
-		OnProgress: func(step tool.Progress) { r.reach.Load().sendProgress(step) },
+		OnProgress: func(step tool.Progress) { p.progress(r, step) },
 		OnLog:      func(line tool.LogRecord) { r.reach.Load().sendLog(line) },
 		OnInputs: func(ctx context.Context, inputs map[string]provider.Input) (map[string]json.RawMessage, error) {
 			return p.askAll(ctx, r, inputs)
@@ -151,6 +160,15 @@ func (p *parked) host(r *run, caps *sdk.ClientCapabilities) *provider.Host {
 		h.OnRoots = func(ctx context.Context) (json.RawMessage, error) { return list(ctx, nil) }
 	}
 	return h
+}
+
+// progress tells the client of a step: of its open request, or by the task that its call has become.
+func (p *parked) progress(r *run, step tool.Progress) {
+	if t := r.handover.now(); t != nil {
+		p.tasks.tell(t, step.Note)
+		return
+	}
+	r.reach.Load().sendProgress(step)
 }
 
 // ask puts a question to the human.
@@ -217,11 +235,15 @@ func (r *run) answeredEarly(requests sdk.InputRequestMap) (sdk.InputResponseMap,
 	return *early, true
 }
 
-// put hands requests to the open request and waits for the answers that the next one brings. Where there is no room for
-// another question, nothing is asked and the run goes on with that error.
+// put hands requests to the open request and waits for the answers that the next one brings, or to the task that the call
+// has become, whose questions stand side by side. Where there is no room for another question, nothing is asked and the run
+// goes on with that error.
 func (p *parked) put(ctx context.Context, r *run, requests sdk.InputRequestMap) (sdk.InputResponseMap, error) {
-	r.asking.Lock()
-	defer r.asking.Unlock()
+	t := r.handover.now()
+	if t == nil {
+		r.asking.Lock()
+		defer r.asking.Unlock()
+	}
 	if !p.enter(r) {
 		return nil, tool.Errorf(tool.RateLimited,
 			"too many calls of this agent wait for answers, so nobody was asked; answer those questions, then call again")
@@ -230,9 +252,14 @@ func (p *parked) put(ctx context.Context, r *run, requests sdk.InputRequestMap) 
 	ctx, cancel := context.WithTimeoutCause(ctx, p.timeout,
 		tool.Errorf(tool.Timeout, "nobody answered within %s; silence is not consent", p.timeout))
 	defer cancel()
+	if t != nil {
+		return p.tasks.ask(ctx, t, requests)
+	}
 	q := &question{run: r, requests: requests, answer: make(chan sdk.InputResponseMap, 1)}
 	select {
 	case r.questions <- q:
+	case <-r.handover.began():
+		return p.tasks.ask(ctx, r.handover.now(), requests)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}

@@ -148,7 +148,7 @@ func (a *agentServer) servePlain(ctx context.Context, c *plainCall, r *reach, fr
 		r.token = c.token
 	}
 	from.Name, from.Arguments = c.name, c.arguments
-	result, question, err := a.perform(ctx, r, from)
+	result, meanwhile, err := a.perform(ctx, r, from)
 	r.close()
 	if ctx.Err() != nil {
 		return nil, nil, context.Cause(ctx)
@@ -165,9 +165,8 @@ func (a *agentServer) servePlain(ctx context.Context, c *plainCall, r *reach, fr
 		errors.As(err, &refused)
 		member = "error"
 		raw, err = json.Marshal(refused)
-	case question != nil:
-		question.Meta = meta
-		raw, err = (&questionResult{question, question.InputRequests, question.RequestState}).MarshalJSON()
+	case meanwhile != nil:
+		raw, err = meanwhile.result(&sdk.CallToolResult{Meta: meta}).MarshalJSON()
 	default:
 		raw, err = newCallResult(&sdk.CallToolResult{Meta: meta}, result, r.newer()).MarshalJSON()
 	}

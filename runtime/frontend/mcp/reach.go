@@ -26,6 +26,8 @@ type reach struct {
 	round   round
 	log     *slog.Logger
 
+	handover *handover // of a call that may become a task; else nil
+
 	telling sync.RWMutex // held for reading while something is told
 	over    bool         // the request is about to be answered: nothing may follow that
 }
@@ -56,10 +58,11 @@ func newReach[P sdk.Params](ctx context.Context, a *agentServer, req *sdk.Server
 // newer reports whether the client speaks a version in which a server asks by its result only.
 func (r *reach) newer() bool { return r.version >= stateless }
 
-// roundTrips reports whether a question of the running request ends it, to be taken up by the next one.
-func (r *reach) roundTrips() bool {
+// outlasted reports whether what the request wants done may go on when it is answered: because a question ends it, to be
+// taken up by the next one, or because a call becomes a task.
+func (r *reach) outlasted() bool {
 	asks := r.caps.Elicitation != nil || r.caps.Sampling != nil || r.caps.RootsV2 != nil
-	return r.newer() && (asks || r.round.state != "")
+	return r.newer() && (asks || r.round.state != "" || r.handover != nil)
 }
 
 // host is what the call gets for requests that it can ask within (before 2026-07-28). Functions that the client has no

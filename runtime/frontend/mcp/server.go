@@ -59,6 +59,8 @@ type Options struct {
 	EventBytes int
 	// AskTimeout bounds how long a call waits for an answer from the human behind the agent; 0 is 5 minutes.
 	AskTimeout time.Duration
+	// TaskKeep is how long an agent can ask for a task after the latest moment at which its call can end; 0 is 10 minutes.
+	TaskKeep time.Duration
 	// Logger gets the SDK's and our own lines; nil discards them.
 	Logger *slog.Logger
 }
@@ -71,6 +73,7 @@ type Server struct {
 	http     http.Handler
 	events   *events
 	parked   *parked
+	tasks    *tasks
 	watched  watched
 
 	// base ends when the server closes; every call ends with it.
@@ -105,7 +108,8 @@ func New(opts *Options) (*Server, error) {
 	s.sdkLog = slog.New(demoted{o.Logger.Handler()})
 	s.base, s.stop = context.WithCancel(context.Background())
 	s.events.all = s.base
-	s.parked = newParked(o.AskTimeout)
+	s.tasks = newTasks(cmp.Or(o.TaskKeep, defaultTaskKeep))
+	s.parked = newParked(o.AskTimeout, s.tasks)
 	s.http = o.Gate.Handler(s.router())
 	return s, nil
 }
@@ -159,6 +163,7 @@ func (s *Server) Close(ctx context.Context) error {
 		}
 		s.streams.Wait()
 		s.parked.wait()
+		s.tasks.dropAll()
 	}()
 	select {
 	case <-done:

@@ -37,7 +37,7 @@ func (t *router) serveStateless(w http.ResponseWriter, r *http.Request) {
 		}
 		r.Body = io.NopCloser(bytes.NewReader(raw))
 	}
-	if _, ok := takeIn(w, r); ok {
+	if body, ok := takeIn(w, r); ok && namesTask(w, r.Header, body) {
 		t.without.ServeHTTP(w, r)
 	}
 }
