@@ -237,8 +237,11 @@ func examineProvider(p *adminpb.ProviderStatus) []finding {
 		level = problem
 	}
 	text := fmt.Sprintf("%s is %s, %d tools", name, p.GetState(), p.GetTools())
-	if p.GetReason() != "" {
+	switch {
+	case p.GetReason() != "":
 		text += ": " + p.GetReason()
+	case p.GetState() == string(provider.Installed):
+		text += " from its last run; a program or a tool that has changed since is noticed when the first call starts it"
 	}
 	list := []finding{{"providers", level, text, ""}}
 	for tool, reason := range p.GetUnmet() {

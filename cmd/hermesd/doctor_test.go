@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -45,6 +46,25 @@ func TestDoctorTellsThatNoCallRuns(t *testing.T) {
 				t.Errorf("%+v", list)
 			case i >= 0 && (list[i].Text != blocked || list[i].Advice == ""):
 				t.Errorf("%+v", list[i])
+			}
+		})
+	}
+}
+
+func TestWhatTheDoctorSaysOfAProvider(t *testing.T) {
+	for name, tt := range map[string]struct {
+		state, reason string
+		level, want   string
+	}{
+		"one that runs":                   {"ready", "", fine, "mcp/notes is ready, 3 tools"},
+		"one that is still to be started": {"installed", "", fine, "noticed when the first call starts it"},
+		"one that has changed":            {"quarantined", "another binary", problem, "3 tools: another binary"},
+		"one that is switched off":        {"disabled", "switched off", fine, "3 tools: switched off"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := examineProvider(&adminpb.ProviderStatus{Source: "mcp", Name: "notes", State: tt.state, Reason: tt.reason, Tools: 3})
+			if len(got) != 1 || got[0].Level != tt.level || !strings.HasSuffix(got[0].Text, tt.want) {
+				t.Errorf("got %+v", got)
 			}
 		})
 	}
