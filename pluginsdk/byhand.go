@@ -197,8 +197,11 @@ func (h *hand) invoke(ctx context.Context, c pb.PluginClient, agent string, args
 	}
 	if string(arguments) == "-" {
 		var err error
-		if arguments, err = io.ReadAll(io.LimitReader(h.stdin, pb.MaxMessageBytes)); err != nil {
+		if arguments, err = io.ReadAll(io.LimitReader(h.stdin, pb.MaxMessageBytes+1)); err != nil {
 			return fmt.Errorf("reading the arguments: %w", err)
+		}
+		if len(arguments) > pb.MaxMessageBytes {
+			return fmt.Errorf("the arguments have more than %d bytes, which no call may", pb.MaxMessageBytes)
 		}
 	}
 	stream, err := c.Invoke(ctx, &pb.InvokeRequest{CallId: "by-hand", Tool: args[0], Arguments: arguments, Agent: agent})

@@ -41,6 +41,7 @@ func TestStartedByHandThePluginAnswers(t *testing.T) {
 		"an unknown command":      {[]string{"serve"}, "", 2, nil, []string{`no command "serve"`, `try "help"`}},
 		"an unknown option":       {[]string{"invoke", "--loud", "greet"}, "", 2, nil, []string{"loud"}},
 		"invoke":                  {[]string{"invoke", "greet", `{"name":"Ann"}`}, "", 0, []string{"Hello Ann\n"}, []string{`info: "greeting"`, "progress: 1/2 half"}},
+		"too many from stdin":     {[]string{"invoke", "greet", "-"}, `{"name":"Bob"}` + strings.Repeat(" ", 16<<20), 1, nil, []string{"more than 16777216 bytes"}},
 		"arguments from stdin":    {[]string{"invoke", "greet", "-"}, `{"name":"Bob"}`, 0, []string{"Hello Bob\n"}, nil},
 		"a configuration":         {[]string{"invoke", "--config", `{"greeting":"Hi"}`, "greet", `{"name":"Ann"}`}, "", 0, []string{"Hi Ann\n"}, nil},
 		"a wrong configuration":   {[]string{"invoke", "--config", `{"greting":"Hi"}`, "greet", `{}`}, "", 1, nil, []string{"configuration", "greting"}},

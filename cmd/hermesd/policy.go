@@ -1,10 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -94,7 +94,11 @@ func (c *cli) readTrial(path string) (*trial, error) {
 		defer f.Close()
 		in = f
 	}
-	d := json.NewDecoder(io.LimitReader(in, maxArguments))
+	raw, err := readArguments(in)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	var t trial
 	if err := d.Decode(&t); err != nil {

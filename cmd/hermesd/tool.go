@@ -172,6 +172,15 @@ func (c *cli) toolCallCommand(agent *string) *cobra.Command {
 // maxArguments bounds what is read from standard input.
 const maxArguments = 16 << 20
 
+// readArguments reads all that there is, or none of it.
+func readArguments(in io.Reader) ([]byte, error) {
+	raw, err := io.ReadAll(io.LimitReader(in, maxArguments+1))
+	if err == nil && len(raw) > maxArguments {
+		err = fmt.Errorf("it has more than %d MiB, which no call may", maxArguments>>20)
+	}
+	return raw, err
+}
+
 func (c *cli) arguments(args []string) ([]byte, error) {
 	if len(args) == 0 {
 		return nil, nil
@@ -179,8 +188,8 @@ func (c *cli) arguments(args []string) ([]byte, error) {
 	raw := []byte(args[0])
 	if args[0] == "-" {
 		var err error
-		if raw, err = io.ReadAll(io.LimitReader(c.in, maxArguments)); err != nil {
-			return nil, err
+		if raw, err = readArguments(c.in); err != nil {
+			return nil, fmt.Errorf("standard input: %w", err)
 		}
 	}
 	var object map[string]json.RawMessage

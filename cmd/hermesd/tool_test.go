@@ -32,3 +32,23 @@ func TestACallThatDidNotRunIsNotSaidToBeCutOff(t *testing.T) {
 		})
 	}
 }
+
+func TestArgumentsAreReadWholeOrNotAtAll(t *testing.T) {
+	head, tail := `{"x":"`, `"}`
+	fits := head + strings.Repeat("x", maxArguments-len(head)-len(tail)) + tail
+	for name, tt := range map[string]struct {
+		in string
+		ok bool
+	}{
+		"as many as there may be": {fits, true},
+		"one more":                {" " + fits, false},
+		"what would be whole if it was cut there": {fits + "x", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			raw, err := (&cli{in: strings.NewReader(tt.in)}).arguments([]string{"-"})
+			if (err == nil) != tt.ok || err == nil && len(raw) != len(tt.in) || err != nil && !strings.Contains(err.Error(), "more than 16 MiB") {
+				t.Errorf("%d bytes, %v", len(raw), err)
+			}
+		})
+	}
+}
