@@ -18,14 +18,14 @@ func BenchmarkCall(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Run("bare MCP server on stdio", func(b *testing.B) {
-		s := connect(b, &sdk.CommandTransport{Command: exec.Command(bareServer(b))})
+		s := connect(b, &sdk.CommandTransport{Command: exec.Command(bareServer(b))}, stateless)
 		run(b, sdkCall(s, "greet", map[string]any{"name": "Ada"}))
 	})
 	for _, sync := range []string{"process", "power"} {
 		d := serve(b, unguarded+fmt.Sprintf("audit {\n  sync = %q\n}\nplugin \"hello\" {\n  path = %q\n}\n", sync, hello(b)))
 		b.Run("hermesd, tool_call, audit "+sync, func(b *testing.B) { run(b, daemonCall(d, "tool_call", raw)) })
 		b.Run("hermesd over HTTP, tool_call, audit "+sync, func(b *testing.B) {
-			run(b, sdkCall(overHTTP(b, d.Addresses().HTTP+"/mcp"), "tool_call", through))
+			run(b, sdkCall(overHTTP(b, d.Addresses().HTTP+"/mcp", stateless), "tool_call", through))
 		})
 	}
 }

@@ -169,11 +169,12 @@ func waitFor(b *testing.B, call func() error) {
 	}
 }
 
-func connect(b *testing.B, t sdk.Transport) *sdk.ClientSession {
+// connect makes a session that speaks a version of the protocol.
+func connect(b *testing.B, t sdk.Transport, version string) *sdk.ClientSession {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	s, err := sdk.NewClient(&sdk.Implementation{Name: "bench", Version: "1"}, nil).Connect(ctx, t, nil)
+	s, err := sdk.NewClient(&sdk.Implementation{Name: "bench", Version: "1"}, nil).Connect(ctx, t, &sdk.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -187,11 +188,11 @@ func connect(b *testing.B, t sdk.Transport) *sdk.ClientSession {
 
 // overHTTP makes a session that keeps as many connections as there are callers; the default keeps two, and would measure
 // new connections.
-func overHTTP(b *testing.B, endpoint string) *sdk.ClientSession {
+func overHTTP(b *testing.B, endpoint, version string) *sdk.ClientSession {
 	b.Helper()
 	kept := &http.Transport{MaxIdleConnsPerHost: manyCallers}
 	b.Cleanup(kept.CloseIdleConnections)
-	return connect(b, &sdk.StreamableClientTransport{Endpoint: endpoint, HTTPClient: &http.Client{Transport: kept}, DisableStandaloneSSE: true})
+	return connect(b, &sdk.StreamableClientTransport{Endpoint: endpoint, HTTPClient: &http.Client{Transport: kept}, DisableStandaloneSSE: true}, version)
 }
 
 // manyCallers is how many callers there are where there is not one.

@@ -126,7 +126,7 @@ func serverBlock(b *testing.B, name, tools string) string {
 func connectAll(b *testing.B, url string) (sessions [manyCallers]*sdk.ClientSession) {
 	b.Helper()
 	for i := range sessions {
-		sessions[i] = overHTTP(b, url)
+		sessions[i] = overHTTP(b, url, stateless)
 	}
 	return sessions
 }
@@ -210,7 +210,7 @@ func BenchmarkRecovery(b *testing.B) {
 			var took []time.Duration
 			for b.Loop() { // a daemon for each, since one holds back a provider that dies often
 				p := daemonProcess(b, b.TempDir(), unguarded+block)
-				call := sdkCall(overHTTP(b, p.url), "greet", map[string]any{"name": "Ada"})
+				call := sdkCall(overHTTP(b, p.url, stateless), "greet", map[string]any{"name": "Ada"})
 				waitFor(b, call)
 				if err := unix.Kill(processOf(b, p, "mark"), unix.SIGKILL); err != nil {
 					b.Fatal(err)

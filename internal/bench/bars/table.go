@@ -36,17 +36,15 @@ func calls() []Bar {
 	const (
 		bare    = "Call/bare_MCP_server_on_stdio"
 		ours    = "Call/hermesd,_tool_call,_audit_process"
-		direct  = "MCPServer/directly"
+		direct  = "MCPServer/directly,_"
 		through = "MCPServer/through_hermesd"
-		stream  = "MCPServer/through_hermesd_over_a_stream,_as_hermesd_mcp_has_it"
-		http    = "MCPServer/through_hermesd_over_HTTP"
 		raw     = "Pipeline/raw_provider/callers=1"
 		commit  = "Pipeline/one_commit,_"
 		stages  = "Pipeline/all_stages,_audit_"
 		one     = "/callers=1"
 		many    = "/callers=16"
 	)
-	return []Bar{
+	list := []Bar{
 		atMost(2, "warm tool_call: not slower than a bare stdio server", ours+one, "p50-ms", 0, times(1, bare+one, "p50-ms")),
 		atLeast(2, "the same, 16 callers", ours+many, "calls/s", 0, times(1, bare+many, "calls/s")),
 		atMost(4, "all stages, process: raw call, one commit, 0.2 ms", stages+"process"+one, "p50-µs", 200, times(1, raw, "p50-µs"), times(1, commit+"process", "p50-µs")),
@@ -54,13 +52,19 @@ func calls() []Bar {
 		atLeast(4, "all stages, process, 16 callers", stages+"process"+many, "calls/s", 8000),
 		atLeast(4, "all stages, power, 16 callers", stages+"power"+many, "calls/s", 8000),
 		atMost(4, "a decision by 50 rules", "Decide50Rules", "ns/op", 50_000),
-		atMost(7, "small call of a stdio server: direct and 0.3 ms", through+one, "p50-ms", .3, times(1, direct+one, "p50-ms")),
-		atMost(7, "the same over a stream", stream+one, "p50-ms", .3, times(1, direct+one, "p50-ms")),
-		atLeast(7, "the same, 16 callers: 70% of direct", through+many, "calls/s", 0, times(.7, direct+many, "calls/s")),
-		atLeast(7, "the same over a stream, 16 callers", stream+many, "calls/s", 0, times(.7, direct+many, "calls/s")),
-		atMost(7, "a small call over HTTP: direct and 0.3 ms", http+one, "p50-ms", .3, times(1, direct+one, "p50-ms")),
-		atLeast(7, "the same, 16 callers", http+many, "calls/s", 0, times(.7, direct+many, "calls/s")),
 	}
+	beside := func(what, benchmark, direct string) {
+		list = append(list,
+			atMost(7, "small call, "+what+": direct and 0.3 ms", benchmark+one, "p50-ms", .3, times(1, direct+one, "p50-ms")),
+			atLeast(7, "the same, 16 callers: 70% of direct", benchmark+many, "calls/s", 0, times(.7, direct+many, "calls/s")),
+		)
+	}
+	beside("daemon's own entry", through, direct+"2026-07-28")
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		beside("hermesd mcp, "+version, through+"_mcp,_"+version, direct+version)
+		beside("HTTP, "+version, through+"_over_HTTP,_"+version, direct+version)
+	}
+	return list
 }
 
 // Giant is the benchmark of hermesd before one server of 3,300 tools; below it are call, search and memory.
