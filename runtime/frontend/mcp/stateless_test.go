@@ -31,11 +31,10 @@ func returning(name string, r *tool.Result) providertest.Tool {
 	return answering(name, func(context.Context, *provider.Request) (*tool.Result, error) { return r, nil })
 }
 
-// A plain call is served without the SDK. With a parameter behind its Content-Type it is served by the SDK, and the client
-// cannot tell the difference.
-func TestAPlainCallIsAnsweredAsTheSDKAnswersIt(t *testing.T) {
+// everyAnswer are tools that answer in every way there is.
+func everyAnswer() []providertest.Tool {
 	asking := core(providertest.Asking("t_ask", provider.Question{Message: "sure?", Schema: json.RawMessage(`{"type":"object","properties":{"x":{"type":"integer"}}}`)}))
-	e := serve(t, providertest.New("t",
+	return []providertest.Tool{
 		core(providertest.Echo("t_echo")),
 		core(providertest.Failing("t_fail", tool.Errorf(tool.DownstreamFailed, "it <broke> & \u00e9"))),
 		returning("t_error", &tool.Result{Content: []tool.Content{tool.Text("no")}, IsError: true}),
@@ -53,7 +52,13 @@ func TestAPlainCallIsAnsweredAsTheSDKAnswersIt(t *testing.T) {
 			return tool.TextResult("told"), nil
 		}),
 		asking,
-	))
+	}
+}
+
+// A plain call is served without the SDK. With a parameter behind its Content-Type it is served by the SDK, and the client
+// cannot tell the difference.
+func TestAPlainCallIsAnsweredAsTheSDKAnswersIt(t *testing.T) {
+	e := serve(t, providertest.New("t", everyAnswer()...))
 	cases := map[string]struct{ name, caps, meta string }{
 		"text":                         {"t_echo", noCaps, ""},
 		"text, to a client with forms": {"t_echo", allCaps, ""},
