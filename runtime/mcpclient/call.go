@@ -60,6 +60,7 @@ type rpcError struct {
 	code    int64
 	message string
 	data    json.RawMessage
+	task    bool // it ended a task
 }
 
 func (e *rpcError) Error() string { return fmt.Sprintf("%s (code %d)", e.message, e.code) }

@@ -20,7 +20,8 @@ const maxRounds = 10
 type conversation struct {
 	rounds         int
 	answers, state json.RawMessage
-	opened         bool // the pages that an older server wanted opened
+	opened         bool   // the pages that an older server wanted opened
+	taken          func() // called when the server goes on with the call as a task; may be nil
 }
 
 // converse runs a request to its end, with the questions that come between.
@@ -47,6 +48,9 @@ func (s *session) converse(ctx context.Context, r *request, talk *conversation, 
 		o, err := read(raw)
 		if err != nil {
 			return nil, tool.Errorf(tool.BadAnswer, "server %q answered against its protocol: %w; the call may have run", s.p.opts.Name, err)
+		}
+		if o.task != nil {
+			return s.follow(ctx, r, talk, o.task)
 		}
 		if o.inputs == nil {
 			return o, nil

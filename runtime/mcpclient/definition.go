@@ -183,7 +183,7 @@ func (p *Provider) definition(raw json.RawMessage) (*tool.Definition, error) {
 		d.Icons = nil
 	}
 	if execution != nil {
-		faults = append(faults, runnable(execution))
+		faults = append(faults, p.runnable(execution))
 	}
 	return d, errors.Join(faults...)
 }
@@ -228,16 +228,17 @@ func annotate(d *tool.Definition, raw json.RawMessage) error {
 	return nil
 }
 
-// runnable refuses tools that run only as tasks (MCP 2025-11-25, execution.taskSupport), which hermesd does not start.
-func runnable(execution json.RawMessage) error {
+// runnable refuses tools that run only as tasks (execution.taskSupport) of servers before 2026-07-28, whose tasks were an
+// experiment that hermesd takes no part in.
+func (p *Provider) runnable(execution json.RawMessage) error {
 	var e struct {
 		TaskSupport string `json:"taskSupport"`
 	}
 	if err := json.Unmarshal(execution, &e); err != nil {
 		return fmt.Errorf("execution cannot be read: %w", err)
 	}
-	if e.TaskSupport == "required" {
-		return errors.New("it runs only as a task, which hermesd does not offer")
+	if e.TaskSupport == "required" && p.legacy.Load() {
+		return errors.New("it runs only as a task, which hermesd offers of servers that speak protocol 2026-07-28")
 	}
 	return nil
 }

@@ -79,9 +79,13 @@ func readFetched(raw json.RawMessage, space string) (*outcome, error) {
 	}
 	var b bytes.Buffer
 	b.WriteByte('{')
+	isTask := false
 	if !rawjson.Members(raw, func(key string, value json.RawMessage) {
 		switch key {
-		case "resultType", "ttlMs", "cacheScope":
+		case "resultType":
+			isTask = string(value) == `"task"`
+			return
+		case "ttlMs", "cacheScope":
 			return
 		case "_meta":
 			if value = withoutReserved(value); value == nil {
@@ -100,6 +104,9 @@ func readFetched(raw json.RawMessage, space string) (*outcome, error) {
 		b.Write(value)
 	}) {
 		return nil, errors.New("the result is no JSON object")
+	}
+	if isTask {
+		return nil, errors.New("the result is a task, which only calls of tools may become")
 	}
 	b.WriteByte('}')
 	o.raw = b.Bytes()

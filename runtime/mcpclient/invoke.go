@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/hermesd/hermesd/internal/rawjson"
 	"github.com/hermesd/hermesd/runtime/provider"
@@ -30,15 +31,17 @@ func (p *Provider) Invoke(ctx context.Context, req *provider.Request) (*tool.Res
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	talk := &conversation{}
 	if !p.opts.Parallel && !req.Definition.Annotations.IsReadOnly() {
 		select {
 		case p.turn <- struct{}{}:
-			defer func() { <-p.turn }()
+			// A server that goes on with a call as a task takes others meanwhile.
+			talk.taken = sync.OnceFunc(func() { <-p.turn })
+			defer talk.taken()
 		case <-ctx.Done():
 			return nil, p.waited(ctx)
 		}
 	}
-	talk := &conversation{}
 	result, err := p.once(ctx, req, talk)
 	if errors.Is(err, &tool.Error{Code: tool.NotSent}) && ctx.Err() == nil {
 		result, err = p.once(ctx, req, talk)
@@ -146,6 +149,9 @@ func (p *Provider) refusal(e *rpcError) *tool.Error {
 		text = "no reason given"
 	}
 	err := tool.Errorf(code, "server %q refused the call: %s", p.opts.Name, bounded(text, maxAgentText))
+	if e.task {
+		err = tool.Errorf(code, "the task on server %q failed: %s", p.opts.Name, bounded(text, maxAgentText)).With("task_error", e.wire())
+	}
 	if e.code == mcp.CodeMissingRequiredClientCapabilities {
 		err.Code = tool.Unsupported
 		rawjson.Members(e.data, func(key string, value json.RawMessage) {
@@ -159,6 +165,15 @@ func (p *Provider) refusal(e *rpcError) *tool.Error {
 		detail += "; data: " + string(e.data)
 	}
 	return err.WithDetail("%s", bounded(detail, maxOperatorText))
+}
+
+// wire is the error as a caller may pass it on, without data that are too much for that.
+func (e *rpcError) wire() *jsonrpc.Error {
+	w := &jsonrpc.Error{Code: e.code, Message: bounded(e.message, maxAgentText)}
+	if len(e.data) <= maxAgentText {
+		w.Data = e.data
+	}
+	return w
 }
 
 // fault translates a fault of the connection.

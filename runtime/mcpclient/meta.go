@@ -15,7 +15,8 @@ const (
 	canElicit ability = 1 << iota
 	canSample
 	canListRoots
-	canEverything = canElicit | canSample | canListRoots
+	canTakeTasks
+	canEverything = canElicit | canSample | canListRoots | canTakeTasks
 )
 
 // abilitiesOf says what stands behind a host. Requests that no agent made claim everything.
@@ -32,6 +33,9 @@ func abilitiesOf(h *provider.Host) ability {
 	}
 	if h.OnRoots != nil {
 		a |= canListRoots
+	}
+	if h.OnTask != nil {
+		a |= canTakeTasks
 	}
 	return a
 }
@@ -67,6 +71,9 @@ func (a ability) capabilities() map[string]any {
 	}
 	if a&canListRoots != 0 {
 		caps["roots"] = struct{}{}
+	}
+	if a&canTakeTasks != 0 {
+		caps["extensions"] = map[string]any{tasksExtension: struct{}{}}
 	}
 	return caps
 }

@@ -23,6 +23,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -152,7 +153,11 @@ func (p *Provider) keep() {
 
 // replace reports whether the list differs from the one that is offered.
 func (p *Provider) replace(tools []json.RawMessage) bool {
-	sum := digestOf(tools)
+	means := tools
+	if p.legacy.Load() { // see runnable
+		means = append(slices.Clip(tools), json.RawMessage(`"`+lastInitialize+`"`))
+	}
+	sum := digestOf(means)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if sum == p.listed {

@@ -16,13 +16,14 @@ type outcome struct {
 	raw    json.RawMessage           // of a resource, a prompt or a completion, instead of result
 	inputs map[string]provider.Input // nil unless the server needs input
 	state  json.RawMessage           // given back with the input; nil if absent
+	task   *taskState                // nil unless the server goes on with the call as a task
 }
 
 // readResult takes a result apart without decoding what is in it.
 func readResult(raw json.RawMessage) (*outcome, error) {
 	o := &outcome{}
 	var content, isError, inputs json.RawMessage
-	needsInput := false
+	needsInput, isTask := false, false
 	if !rawjson.Members(raw, func(key string, value json.RawMessage) {
 		switch key {
 		case "content":
@@ -36,7 +37,7 @@ func readResult(raw json.RawMessage) (*outcome, error) {
 		case "_meta":
 			o.result.Meta = withoutReserved(value)
 		case "resultType":
-			needsInput = string(value) == `"input_required"`
+			needsInput, isTask = string(value) == `"input_required"`, string(value) == `"task"`
 		case "inputRequests":
 			inputs = value
 		case "requestState":
@@ -44,6 +45,11 @@ func readResult(raw json.RawMessage) (*outcome, error) {
 		}
 	}) {
 		return nil, errors.New("the result is no JSON object")
+	}
+	if isTask {
+		var err error
+		o.task, err = readTask(raw)
+		return o, err
 	}
 	if needsInput || inputs != nil {
 		return o, o.readInputs(inputs)

@@ -22,6 +22,11 @@ func main() {
 func newServer() *mcp.Server {
 	accept := func(context.Context, *mcp.SubscribeRequest) error { return nil }
 	s := mcp.NewServer(&mcp.Implementation{Name: "conformance-upstream", Version: "1"}, &mcp.ServerOptions{
+		Capabilities: &mcp.ServerCapabilities{
+			//lint:ignore SA1019 clients before 2026-07-28 have it
+			Logging:    &mcp.LoggingCapabilities{},
+			Extensions: map[string]any{tasksExtension: struct{}{}},
+		},
 		SubscribeHandler:   accept,
 		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
 		CompletionHandler: func(_ context.Context, r *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
@@ -30,6 +35,7 @@ func newServer() *mcp.Server {
 	})
 	addTools(s)
 	addDialogs(s)
+	addTasks(s, jobs())
 	addResources(s)
 	addPrompts(s)
 	for _, name := range strings.Fields(os.Getenv("EXTRA_TOOLS")) { // for tests of names

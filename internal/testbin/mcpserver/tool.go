@@ -69,6 +69,7 @@ func addTools(s *mcp.Server) {
 	add(s, "test_tool_with_progress", noArguments, progress)
 	add(s, "test_missing_capability", noArguments, needsSampling)
 	add(s, "test_reconnection", noArguments, reconnect)
+	add(s, "greet", `{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}`, greet)
 	add(s, "json_schema_2020_12_tool", schema2020, echo)
 	add(s, "test_x_mcp_header", headerSchema, echo)
 	var tools, prompts atomic.Int32 // a list that says the same again is no change
@@ -84,6 +85,14 @@ func addTools(s *mcp.Server) {
 
 func echo(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	return text("called with %s", r.Params.Arguments), nil
+}
+
+func greet(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	var args struct{ Name string }
+	if json.Unmarshal(r.Params.Arguments, &args) != nil {
+		return nil, errArguments
+	}
+	return text("Hello, %s!", args.Name), nil
 }
 
 func logs(lines ...string) handler {
