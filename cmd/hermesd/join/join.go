@@ -7,6 +7,7 @@ package join
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -17,9 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hermesd/hermesd/internal/rawjson"
 	"github.com/hermesd/hermesd/runtime/frontend/admin"
-	"github.com/hermesd/hermesd/runtime/frontend/mcp"
 )
 
 const (
@@ -269,26 +268,6 @@ func (f *front) refused(err error) {
 	f.away = err
 }
 
-// listen takes what the client says until it ends.
-func (f *front) listen(in io.Reader) {
-	r := bufio.NewReaderSize(in, 64<<10)
-	for {
-		line, err := mcp.ReadLine(r)
-		switch {
-		case errors.Is(err, mcp.ErrLineTooLong):
-			f.send(complaint(err))
-		case err != nil:
-			if errors.Is(err, io.EOF) {
-				err = nil
-			}
-			f.end(err)
-			return
-		default:
-			f.fromClient(line)
-		}
-	}
-}
-
 // end lets the daemon finish what it was asked and closes.
 func (f *front) end(err error) {
 	f.mu.Lock()
@@ -305,10 +284,16 @@ func (f *front) end(err error) {
 	}
 }
 
-// send writes one message to the client. A client that takes no more ends everything.
-func (f *front) send(raw []byte) {
+// send writes one message to the client.
+func (f *front) send(raw []byte) { f.write(append(raw, '\n')) }
+
+// write writes whole lines to the client. A client that takes no more ends everything.
+func (f *front) write(lines []byte) {
+	if len(lines) == 0 {
+		return
+	}
 	f.writing.Lock()
-	_, err := f.out.Write(append(raw, '\n'))
+	_, err := f.out.Write(lines)
 	f.writing.Unlock()
 	if err == nil {
 		return
@@ -321,111 +306,43 @@ func (f *front) send(raw []byte) {
 	f.stop()
 }
 
-// fromClient passes on a line of the client, message by message: a daemon answers each message of a batch by itself.
-func (f *front) fromClient(line []byte) {
-	var batch []json.RawMessage
-	if rawjson.Elements(line, func(m json.RawMessage) { batch = append(batch, m) }) && len(batch) > 0 && json.Valid(line) {
-		for _, m := range batch {
-			f.pass(m)
-		}
-		return
-	}
-	f.pass(line)
-}
-
-func (f *front) pass(raw []byte) {
-	m := parse(raw)
-	f.mu.Lock()
-	l := f.link
-	if m.kind == aNotification {
-		switch m.method {
-		case methodInitialized:
-			f.session.initialized = true
-		case methodCancelled:
-			delete(f.pending, string(requestID(m.params))) // nobody waits for an answer any more
-		}
-	}
-	switch {
-	case m.kind == blank:
-		f.mu.Unlock()
-		return
-	case l == nil:
-		reason := f.away
-		f.mu.Unlock()
-		f.turnAway(m, reason)
-		return
-	case m.kind == aRequest:
-		r := &request{id: m.id, method: m.method}
-		if remembered(m.method) {
-			r.params = m.params
-		}
-		f.pending[string(m.id)] = r
-	case m.kind == aResponse:
-		id, ok := l.asked[string(m.id)]
-		if !ok {
-			f.mu.Unlock()
-			return // to a daemon that is gone
-		}
-		delete(l.asked, string(m.id))
-		if l.number > 1 {
-			raw = m.withID(id)
-		}
-	}
-	f.mu.Unlock()
-	if _, err := l.Write(append(raw[:len(raw):len(raw)], '\n')); err != nil && m.kind == aRequest {
-		f.unsent(m.id)
-	}
-}
-
-// unsent notes that a request did not reach the daemon. Why is known, and said, when the link is lost, which it is.
-func (f *front) unsent(id json.RawMessage) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if r := f.pending[string(id)]; r != nil {
-		r.unsent = true
-	}
-}
-
-// turnAway answers what came while the daemon is away, and has it looked for.
-func (f *front) turnAway(m *message, reason error) {
-	switch m.kind {
-	case aRequest:
-		f.send(answer(m.id, absent(reason)))
-	case malformed:
-		f.send(answer(nil, absent(reason)))
-	default:
-		return
-	}
-	select {
-	case f.poke <- struct{}{}:
-	default: // it is being looked for
-	}
-}
-
 // hear passes on what the daemon says until the link breaks.
 func (f *front) hear(l *link) error {
+	var said []byte // and not passed on yet
 	for {
 		line, err := l.next()
 		if err != nil {
 			return err // half a line is no message
 		}
 		l.heard = true
-		f.fromDaemon(l, line[:len(line)-1])
+		said = f.fromDaemon(l, said, line)
+		if !another(l.lines) {
+			f.write(said)
+			said = reuse(said)
+		}
 	}
 }
 
-func (f *front) fromDaemon(l *link, raw []byte) {
+// another reports whether a whole line waits to be read. What waits already is passed on together.
+func another(r *bufio.Reader) bool {
+	waiting, err := r.Peek(r.Buffered())
+	return err == nil && bytes.IndexByte(waiting, '\n') >= 0
+}
+
+// fromDaemon appends to said what the client hears of a line, which ends with a newline.
+func (f *front) fromDaemon(l *link, said, line []byte) []byte {
+	raw := line[:len(line)-1]
 	m := parse(raw)
 	if m.kind == aResponse && ours(m.id) {
-		return // to what was said in the client's place
+		return said // to what was said in the client's place
 	}
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	switch m.kind {
 	case aResponse:
 		if r := f.pending[string(m.id)]; r != nil {
 			if r.lasts() && m.result != nil {
-				f.mu.Unlock()
-				return // the daemon is ending; the next one goes on with it
+				return said // the daemon is ending; the next one goes on with it
 			}
 			delete(f.pending, string(m.id))
 			f.session.answered(r, m)
@@ -441,8 +358,7 @@ func (f *front) fromDaemon(l *link, raw []byte) {
 		case methodAcknowledged:
 			if id := string(subscriptionOf(m.params)); l.listening[id] {
 				delete(l.listening, id)
-				f.mu.Unlock()
-				return // the client knows
+				return said // the client knows
 			}
 		case methodCancelled:
 			id := l.clientsID(requestID(m.params))
@@ -452,8 +368,7 @@ func (f *front) fromDaemon(l *link, raw []byte) {
 			}
 		}
 	}
-	f.mu.Unlock()
-	f.send(raw)
+	return append(append(said, raw...), '\n')
 }
 
 // clientsID is what the client knows a request of the daemon by. Every daemon counts from 1, so that the ids of a later

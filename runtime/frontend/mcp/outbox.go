@@ -67,16 +67,18 @@ func (o *outbox) add(l *letter) {
 	}
 }
 
-// next takes the oldest message; nil if there is none.
-func (o *outbox) next() *letter {
+// next takes the oldest messages, as many as are written at once; none if there are none.
+func (o *outbox) next() []*letter {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.queue) == 0 {
-		return nil
+	n, size := 0, 0
+	for n < len(o.queue) && (n == 0 || size+len(o.queue[n].raw) < unreadPiece) {
+		size += len(o.queue[n].raw) + 1
+		n++
 	}
-	l := o.queue[0]
-	o.queue = o.queue[1:]
-	return l
+	batch := o.queue[:n:n]
+	o.queue = o.queue[n:]
+	return batch
 }
 
 // tellsOfChange reports whether a notification says no more than that something changed.
@@ -111,23 +113,35 @@ func (c *streamConn) write() {
 		case <-c.closed:
 			return
 		}
-		for l := c.out.next(); l != nil; l = c.out.next() {
-			for piece := range slices.Chunk(append(l.raw, '\n'), unreadPiece) {
-				stalled.Reset(unreadTime)
-				if _, l.err = c.rwc.Write(piece); l.err != nil {
-					break
+		for batch := c.out.next(); len(batch) > 0; batch = c.out.next() {
+			err := c.deliver(batch, stalled)
+			for _, l := range batch {
+				if l.err = err; l.sent != nil {
+					close(l.sent)
 				}
 			}
-			stalled.Stop()
-			if l.sent != nil {
-				close(l.sent)
-			}
-			if l.err != nil {
-				c.fail(l.err)
+			if err != nil {
+				c.fail(err)
 				return
 			}
 		}
 	}
+}
+
+// deliver writes messages. stalled is set while a piece of them is written.
+func (c *streamConn) deliver(batch []*letter, stalled *time.Timer) error {
+	var text []byte
+	for _, l := range batch {
+		text = append(append(text, l.raw...), '\n')
+	}
+	defer stalled.Stop()
+	for piece := range slices.Chunk(text, unreadPiece) {
+		stalled.Reset(unreadTime)
+		if _, err := c.rwc.Write(piece); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fail closes the connection of a client that takes nothing any more.
