@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,6 +144,8 @@ func TestAnAgentThatIsNoMoreHoldsUpNobody(t *testing.T) {
 				},
 			}))
 			s := connect(t, e)
+			let := sync.OnceFunc(func() { close(release) })
+			t.Cleanup(let) // before the server is closed, which waits for the call
 			called := make(chan struct{})
 			go func() {
 				defer close(called)
@@ -169,7 +172,7 @@ func TestAnAgentThatIsNoMoreHoldsUpNobody(t *testing.T) {
 			case <-time.After(10 * time.Second):
 				t.Error("the call was not cancelled")
 			}
-			close(release)
+			let()
 			<-called
 		})
 	}
