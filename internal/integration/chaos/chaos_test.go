@@ -358,7 +358,11 @@ func (d *running) auditOutcomes(t *testing.T, least int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, err := audit.Open(t.Context(), w, &audit.Options{Key: key})
+	journal, err := w.Journal("audit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := audit.Open(t.Context(), w, journal, &audit.Options{Key: key})
 	if err != nil {
 		t.Fatal(err)
 	}
