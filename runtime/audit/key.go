@@ -13,9 +13,15 @@ import (
 	"github.com/hermesd/hermesd/internal/atomicfile"
 )
 
+// maxKey bounds the file of a key, in bytes.
+const maxKey = 1 << 10
+
 // LoadKey reads the key that signs checkpoints from a file, and makes both where there is none. The file is readable for
 // its owner only; whoever can read it can hide what was pruned.
 func LoadKey(path string) (ed25519.PrivateKey, error) {
+	if info, err := os.Stat(path); err == nil && (!info.Mode().IsRegular() || info.Size() > maxKey) {
+		return nil, fmt.Errorf("audit key %s: is no ordinary file of at most %d bytes: move it away, and restore it from a backup", path, maxKey)
+	}
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return makeKey(path)

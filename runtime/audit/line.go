@@ -25,6 +25,22 @@ func (e *Entry) append(b []byte) []byte {
 	return b
 }
 
+// lineRoom is the most that an entry takes in the journal besides its texts, in bytes.
+const lineRoom = 128
+
+// size is what an entry takes in the journal at most, in bytes.
+func (e *Entry) size() int {
+	return lineRoom + len(e.Kind) + len(e.CallID) + len(e.Agent) + len(e.Session) + len(e.Via) + len(e.Tool) + len(e.Source) + len(e.SourceName) +
+		len(e.ArgsDigest) + len(e.Args) + len(e.Coerced) + len(e.Rule) + len(e.Approval) + len(e.By) + len(e.Outcome) + len(e.Code) + len(e.ResultDigest)
+}
+
+func size(entries []Entry) (n int) {
+	for i := range entries {
+		n += entries[i].size()
+	}
+	return n
+}
+
 // line is an entry as the journal keeps it.
 func (e *Entry) line() []byte { return append(e.append(nil), e.Hash...) }
 

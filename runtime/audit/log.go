@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -28,7 +29,7 @@ type Storage interface {
 // at a time.
 type Journal interface {
 	// Left are the records that were there at first.
-	Left() [][]byte
+	Left() iter.Seq2[[]byte, error]
 	// Append makes all records durable, or fails.
 	Append(records [][]byte) error
 	// Turn begins anew, so that what was appended so far can be taken over; Drop says that it was.
@@ -44,6 +45,11 @@ const (
 	// maxPending bounds the records that wait while nothing can be written, and those that wait in the journal; ends that come
 	// on top are told to the log and lost.
 	maxPending = 100_000
+	// maxPendingSize bounds those that wait while nothing can be written, in bytes: they must fit into the journal at once.
+	maxPendingSize = 48 << 20
+	// crowd and crowdSize are from when on calls wait for the table, in records and bytes that wait in the journal.
+	crowd     = maxPending / 2
+	crowdSize = 16 << 20
 	// settleEvery is after how many records the mark moves behind which no call is unfinished.
 	settleEvery = 1024
 )
@@ -88,10 +94,13 @@ type Log struct {
 	journal Journal
 	head    Head      // of the journal
 	waiting [][]Entry // in the journal and not in the table, by groups
-	waits   int       // how many entries that is
+
+	waits, waitSize int         // how many entries that is, and bytes
+	crowded         atomic.Bool // they are so many that calls wait for the table
 
 	mu      sync.Mutex
 	open    *group
+	taken   *group        // is being written; what of it nobody waits for may come back
 	changed chan struct{} // closed and replaced when the table has grown
 	closed  bool
 
@@ -111,6 +120,7 @@ type fault struct{ atomic.Pointer[error] }
 // group is what the next write will take.
 type group struct {
 	entries []Entry
+	size    int           // of them, in bytes
 	done    chan struct{} // closed when it is durable or has failed with err
 	err     error
 }
@@ -127,7 +137,7 @@ type Head struct {
 // finished are recorded as [tool.OutcomeLost].
 func Open(ctx context.Context, storage Storage, journal Journal, opts *Options) (*Log, error) {
 	l := &Log{
-		storage: storage, journal: journal, chain: newChain(), unended: map[string]int64{}, open: newGroup(),
+		storage: storage, journal: journal, chain: newChain(), unended: map[string]int64{}, open: newGroup(), taken: newGroup(),
 		changed: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 	if opts != nil {
@@ -157,7 +167,7 @@ func Open(ctx context.Context, storage Storage, journal Journal, opts *Options) 
 // Started records that a call is about to run. It returns when the record is durable; a record that cannot be written is
 // an error, unless the options allow such calls.
 func (l *Log) Started(ctx context.Context, r *tool.Record) error {
-	if err := l.retryStoring(); err != nil {
+	if err := l.makeRoom(); err != nil {
 		return err
 	}
 	g, err := l.add(r)

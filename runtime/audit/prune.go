@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -54,6 +55,9 @@ func (l *Log) Prune(ctx context.Context) (pruned int64, err error) {
 func (l *Log) pruneStretch(ctx context.Context) (int64, error) {
 	l.storing.Lock()
 	defer l.storing.Unlock()
+	if err := l.storeWaiting(); err != nil { // which would else wait for all of the pruning
+		return 0, err
+	}
 	cut, err := l.cut(ctx)
 	if err != nil || cut == nil {
 		return 0, err
@@ -84,15 +88,17 @@ func (l *Log) cut(ctx context.Context) (*Checkpoint, error) {
 	var before int64
 	switch {
 	case over:
-		before = time.Now().UnixNano() // any age
+		before = math.MaxInt64 // any age, also one that a wrong clock says
 	case l.options.Keep > 0:
 		before = time.Now().Add(-l.options.Keep).UnixNano()
 	default:
 		return nil, nil
 	}
 	c := &Checkpoint{Time: time.Now().UTC()}
-	row := read.QueryRowContext(ctx, `SELECT seq, hash FROM (SELECT seq, hash, time FROM audit WHERE seq <= ? ORDER BY seq LIMIT ?)
-		WHERE time < ? ORDER BY seq DESC LIMIT 1`, l.settled(), stretch, before)
+	// Records from the future, where the clock was ahead, are as old as what follows them.
+	row := read.QueryRowContext(ctx, `SELECT seq, hash FROM (SELECT seq, hash, time FROM audit
+			WHERE seq <= ?1 AND seq >= (SELECT seq FROM audit WHERE time <= max(?2, ?4) ORDER BY seq LIMIT 1) ORDER BY seq LIMIT ?3)
+		WHERE time < ?2 ORDER BY seq DESC LIMIT 1`, l.settled(), before, stretch, c.Time.UnixNano())
 	if err := row.Scan(&c.Seq, &c.Hash); errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	} else if err != nil {

@@ -17,7 +17,7 @@ const (
 	maxPage       = 10_000
 	maxPageBytes  = 4 << 20
 	maxQueryBytes = 32 << 20
-	entryBytes    = 1 << 10 // what a record has besides its arguments, more or less
+	entryBytes    = 1 << 10 // what a record has besides its texts, more or less
 )
 
 // Filter chooses records. Fields that are zero choose all.
@@ -109,7 +109,7 @@ func (l *Log) page(ctx context.Context, f *Filter, limit, size int) (page []Entr
 			return nil, false, fmt.Errorf("audit query: %w", err)
 		}
 		page = append(page, e)
-		size -= entryBytes + 2*len(e.Args) + len(e.Coerced) // in JSON each quote of the arguments takes two
+		size -= entryBytes + e.size() + len(e.Args) // in JSON each quote of the arguments takes two
 	}
 	if err := rows.Err(); err != nil {
 		return nil, false, fmt.Errorf("audit query: %w", err)

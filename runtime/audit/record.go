@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -16,9 +17,9 @@ const maxArgs = 64 << 10
 // entry is a record as it will be stored, but for its place in the chain.
 func (l *Log) entry(r *tool.Record) Entry {
 	e := Entry{
-		Time: time.Now(), Kind: r.Kind, CallID: r.CallID, Agent: r.Agent, Session: r.Session, Via: r.Via, Tool: storedName(r.Tool),
-		Source: r.Source, SourceName: r.SourceName, Rule: r.Rule, Approval: r.Approval, By: r.By, Outcome: r.Outcome,
-		Code: r.Code, Duration: r.Duration, ResultDigest: digestResult(r.Result),
+		Time: time.Now(), Kind: r.Kind, CallID: text(r.CallID), Agent: text(r.Agent), Session: text(r.Session), Via: r.Via,
+		Tool: storedName(r.Tool), Source: r.Source, SourceName: text(r.SourceName), Rule: text(r.Rule), Approval: text(r.Approval),
+		By: text(r.By), Outcome: r.Outcome, Code: r.Code, Duration: r.Duration, ResultDigest: digestResult(r.Result),
 	}
 	if r.Arguments != nil {
 		sum := sha256.Sum256(r.Arguments)
@@ -28,13 +29,33 @@ func (l *Log) entry(r *tool.Record) Entry {
 		}
 	}
 	if len(r.Coerced) > 0 {
-		raw, err := json.Marshal(r.Coerced)
+		raw, err := json.Marshal(few(r.Coerced))
 		if err != nil {
 			panic("audit: strings did not marshal: " + err.Error())
 		}
 		e.Coerced = raw
 	}
 	return e
+}
+
+// maxText bounds each text of a record that has no bound of its own, and the paths of coerced arguments together, in bytes:
+// whatever a call brings, its record is small.
+const maxText = 4 << 10
+
+// text bounds a text, and makes it one.
+func text(s string) string { return cut(strings.ToValidUTF8(s, "\uFFFD"), maxText) }
+
+// few are the first of paths, and how many there are more.
+func few(paths []string) (list []string) {
+	room := maxText
+	for i, p := range paths {
+		p = text(p)
+		if room -= len(p); room < 0 {
+			return append(list, fmt.Sprintf("… (%d more)", len(paths)-i))
+		}
+		list = append(list, p)
+	}
+	return list
 }
 
 // maxName bounds the name that is stored, in bytes. A tool's own is never so long: only one that does not exist is cut.

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -37,18 +38,23 @@ func (l *Log) sync() error {
 	return errors.Join(err, l.store())
 }
 
-// retryStoring stores what waits if that failed before, and says why it fails still: the journal has room for a while only,
-// so nothing new begins.
-func (l *Log) retryStoring() error {
+// makeRoom has a call wait while so much waits for the table that the journal would be full soon. If it could not be stored
+// before, it is tried again, and the error says why that fails still: nothing new begins.
+func (l *Log) makeRoom() error {
 	err := l.unstored.Load()
-	if err == nil || l.options.Allow {
-		return nil
-	}
-	if l.storing.TryLock() {
+	switch {
+	case err == nil && l.crowded.Load():
+		if err := l.store(); err != nil && !l.options.Allow {
+			return err
+		}
+	case err != nil && !l.options.Allow:
+		if !l.storing.TryLock() {
+			return *err
+		}
 		defer l.storing.Unlock()
 		return l.storeWaiting()
 	}
-	return *err
+	return nil
 }
 
 func (l *Log) store() error {
@@ -61,7 +67,7 @@ func (l *Log) store() error {
 func (l *Log) storeWaiting() error {
 	l.writing.Lock()
 	batch := slices.Concat(l.waiting...)
-	l.waiting, l.waits = nil, 0
+	l.setWaiting(nil)
 	if len(batch) > 0 {
 		l.journal.Turn()
 	}
@@ -73,18 +79,31 @@ func (l *Log) storeWaiting() error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	if err != nil {
-		rest := batch[stored:]
-		l.waiting, l.waits = slices.Insert(l.waiting, 0, rest), l.waits+len(rest)
+		l.setWaiting(slices.Insert(l.waiting, 0, batch[stored:]))
 		if l.unstored.Swap(&err) == nil {
 			l.log.Error("audit records cannot be stored; they wait in the journal", "records", l.waits, "error", err)
 		}
 		return err
 	}
 	l.journal.Drop()
+	if l.waits == 0 { // what is written next finds an empty file, however full the last one became while nothing could be stored
+		l.journal.Turn()
+		l.journal.Drop()
+	}
 	if l.unstored.Swap(nil) != nil {
 		l.log.Info("audit records can be stored again")
 	}
 	return nil
+}
+
+// setWaiting says what is in the journal and not in the table. Its caller holds l.writing.
+func (l *Log) setWaiting(groups [][]Entry) {
+	l.waiting, l.waits, l.waitSize = groups, 0, 0
+	for _, g := range groups {
+		l.waits += len(g)
+		l.waitSize += size(g)
+	}
+	l.crowded.Store(l.waits > crowd || l.waitSize > crowdSize)
 }
 
 // insert adds chained entries to the table, a stretch at a time, since others wait to write, too. It returns how many are
@@ -92,48 +111,71 @@ func (l *Log) storeWaiting() error {
 func (l *Log) insert(entries []Entry) (stored int, err error) {
 	for stored < len(entries) {
 		part := entries[stored:min(stored+stretch, len(entries))]
-		if err := l.insertStretch(part); err != nil {
-			return stored, err
+		err := l.insertStretch(part)
+		if err != nil {
+			if part = l.already(part); len(part) == 0 {
+				return stored, err
+			}
 		}
+		l.took(part, err == nil)
 		stored += len(part)
 	}
 	return stored, nil
 }
 
 func (l *Log) insertStretch(entries []Entry) error {
-	last := entries[len(entries)-1]
-	settle := last.Seq-l.settledAt >= settleEvery
-	err := l.storage.Write(context.Background(), func(ctx context.Context, c *sql.Conn) error {
+	return l.storage.Write(context.Background(), func(ctx context.Context, c *sql.Conn) error {
 		for i := range entries {
 			if _, err := l.stmt.ExecContext(ctx, entries[i].values()...); err != nil {
 				return err
 			}
 		}
-		if settle {
+		if l.settles(entries) {
 			return setSettled(ctx, c, l.settled())
 		}
 		return nil
 	})
-	if err != nil {
-		return err
+}
+
+// already are the entries that the table has in spite of an error: a commit may fail after it was made.
+func (l *Log) already(entries []Entry) []Entry {
+	head, err := l.tableHead(context.Background())
+	n := head.Seq - entries[0].Seq + 1
+	if err != nil || n <= 0 || n > int64(len(entries)) || !bytes.Equal(head.Hash, entries[n-1].Hash) {
+		return nil
 	}
-	l.stored = Head{last.Seq, last.Hash}
-	if settle {
+	return entries[:n]
+}
+
+// settles reports whether the settled mark moves when entries are added.
+func (l *Log) settles(entries []Entry) bool {
+	return entries[len(entries)-1].Seq-l.settledAt >= settleEvery
+}
+
+// took says that the table has entries at its end.
+func (l *Log) took(entries []Entry, whole bool) {
+	last := entries[len(entries)-1]
+	if whole && l.settles(entries) {
 		l.settledAt = last.Seq
 	}
+	l.stored = Head{last.Seq, last.Hash}
 	for i := range entries {
-		switch e := &entries[i]; e.Kind {
-		case tool.RecordStarted:
-			l.unended[e.CallID] = e.Seq
-		case tool.RecordFinished:
-			delete(l.unended, e.CallID)
-		}
+		l.note(&entries[i])
 	}
 	l.mu.Lock()
 	close(l.changed)
 	l.changed = make(chan struct{})
 	l.mu.Unlock()
-	return nil
+}
+
+// note keeps in mind which calls of the table run.
+func (l *Log) note(e *Entry) {
+	switch e.Kind {
+	case tool.RecordStarted:
+		l.unended[e.CallID] = e.Seq
+	case tool.RecordFinished:
+		delete(l.unended, e.CallID)
+	}
 }
 
 // settled is the last record of the table before the first call that is still unfinished there.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hermesd/hermesd/runtime/tool"
@@ -20,10 +21,10 @@ func (l *Log) add(r *tool.Record) (*group, error) {
 	switch {
 	case l.closed:
 		return nil, errClosed
-	case len(g.entries) >= maxPending:
-		return nil, fmt.Errorf("%d audit records wait to be written", len(g.entries))
+	case len(g.entries)+len(l.taken.entries) >= maxPending, g.size+l.taken.size >= maxPendingSize:
+		return nil, fmt.Errorf("%d audit records wait to be written", len(g.entries)+len(l.taken.entries))
 	}
-	g.entries = append(g.entries, e)
+	g.entries, g.size = append(g.entries, e), g.size+e.size()
 	if len(g.entries) == 1 {
 		l.timer.Reset(linger)
 	}
@@ -65,23 +66,32 @@ func (l *Log) writeGroup() error {
 		l.mu.Unlock()
 		return nil
 	}
-	l.open = newGroup()
+	l.open, l.taken = newGroup(), g
 	l.mu.Unlock()
 
-	if err := l.append(g.entries); err != nil {
-		l.failed(g, err)
-	} else if l.unwritten.Swap(nil) != nil {
+	err := l.append(g)
+	if err == nil && l.unwritten.Swap(nil) != nil {
 		l.log.Info("audit records can be written again")
 	}
+	if err != nil && l.unwritten.Swap(&err) == nil {
+		l.log.Error("audit records cannot be written", "error", err)
+	}
+	l.mu.Lock()
+	l.taken = newGroup()
+	if g.err = err; err != nil {
+		l.keepEnds(g)
+	}
+	l.mu.Unlock()
 	close(g.done)
 	return g.err
 }
 
-// append chains entries and puts them into the journal.
-func (l *Log) append(entries []Entry) error {
+// append chains a group's entries and puts them into the journal.
+func (l *Log) append(g *group) error {
 	if l.waits >= maxPending {
 		return fmt.Errorf("%d audit records wait to be stored", l.waits)
 	}
+	entries := g.entries
 	lines := make([][]byte, len(entries))
 	head := l.head
 	for i := range entries {
@@ -95,23 +105,16 @@ func (l *Log) append(entries []Entry) error {
 	if l.waits == 0 {
 		l.due.Reset(gather)
 	}
-	l.waiting, l.waits = append(l.waiting, entries), l.waits+len(entries)
+	l.waiting, l.waits, l.waitSize = append(l.waiting, entries), l.waits+len(entries), l.waitSize+g.size
+	if l.waits > crowd || l.waitSize > crowdSize {
+		l.crowded.Store(true)
+	}
 	return nil
 }
 
-// failed tells those who wait and keeps what nobody waits for.
-func (l *Log) failed(g *group, err error) {
-	g.err = err
-	if l.unwritten.Swap(&err) == nil {
-		l.log.Error("audit records cannot be written", "error", err)
-	}
-	var kept []Entry
-	for _, e := range g.entries {
-		if e.Kind != tool.RecordStarted {
-			kept = append(kept, e)
-		}
-	}
-	l.mu.Lock()
+// keepEnds puts back what nobody waits for. Its caller holds l.mu.
+func (l *Log) keepEnds(g *group) {
+	kept := slices.DeleteFunc(g.entries, func(e Entry) bool { return e.Kind == tool.RecordStarted })
 	l.open.entries = append(kept, l.open.entries...)
-	l.mu.Unlock()
+	l.open.size = size(l.open.entries)
 }

@@ -2,15 +2,14 @@ package store
 
 import (
 	"bufio"
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
-	"slices"
 )
 
 const (
@@ -21,6 +20,8 @@ const (
 	maxJournal = 64 << 20
 	// maxRecord bounds one record of a journal, in bytes.
 	maxRecord = 16 << 20
+	// maxTurn is beyond what any journal gets to. A file that says more is damaged, and nothing would come after it.
+	maxTurn = 1 << 62
 )
 
 // Journal keeps records that wait for a transaction. To append to a file costs a tenth of what a transaction costs, and
@@ -35,68 +36,93 @@ type Journal struct {
 	store   *Store
 	power   bool
 	files   [2]*os.File
+	oldest  int    // of the files, as they were when they were opened
+	begun   bool   // what there was is overwritten
 	current int    // the file that is written
 	end     int64  // of what it holds
+	sum     uint32 // of what it holds
 	turn    uint64 // of the current file; it only grows
 	held    bool   // the other file has records that are nowhere else
-	left    [][]byte
 }
 
 // Journal opens the journal of a name, and makes it where it is missing. What it holds survives what the writer's
-// transactions survive.
+// transactions survive. A journal that is open already, in whatever process, is refused.
 func (w *Writer) Journal(name string) (*Journal, error) {
 	s := w.store
 	j := &Journal{store: s, power: w.power}
 	s.mu.Lock()
 	s.journals = append(s.journals, j) // before it is whole, so that the store closes what there is of it
 	s.mu.Unlock()
-	type part struct {
-		turn    uint64
-		records [][]byte
-	}
-	var parts [2]part
+	var turns [2]uint64
 	for i := range j.files {
 		f, err := openJournal(filepath.Join(s.dir, fmt.Sprintf("%s-%d.journal", name, i)))
 		if err != nil {
 			return nil, s.explain(fmt.Errorf("journal: %w", err))
 		}
 		j.files[i] = f
-		if parts[i].turn, parts[i].records, err = readJournal(io.NewSectionReader(f, 0, maxJournal)); err != nil {
-			return nil, s.explain(fmt.Errorf("journal %s: %w", f.Name(), err))
+		for first, err := range readJournal(j.content(i)) {
+			if err != nil {
+				return nil, s.explain(fmt.Errorf("journal %s: %w", f.Name(), err))
+			}
+			turns[i] = first.turn
+			break
 		}
 	}
-	slices.SortFunc(parts[:], func(a, b part) int { return cmp.Compare(a.turn, b.turn) })
-	j.turn = parts[1].turn + 1
-	j.left = slices.Concat(parts[0].records, parts[1].records)
+	if turns[1] < turns[0] {
+		j.oldest = 1
+	}
+	j.turn = max(turns[0], turns[1]) + 1
 	return j, nil
 }
 
 // Left are the records that were there when the journal was opened, oldest first: those that nobody took over, and before
-// them such that somebody did. They are gone with the first Append.
-func (j *Journal) Left() [][]byte { return j.left }
+// them such that somebody did. They are gone with the first Append. An error, of the disk, is the last that is yielded.
+func (j *Journal) Left() iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for _, i := range [...]int{j.oldest, 1 - j.oldest} {
+			if j.begun {
+				return
+			}
+			for f, err := range readJournal(j.content(i)) {
+				if err != nil {
+					err = j.store.explain(fmt.Errorf("journal %s: %w", j.files[i].Name(), err))
+				}
+				if !yield(f.record, err) {
+					return
+				}
+			}
+		}
+	}
+}
 
-// Append makes records durable, all of them or, if it fails, none that counts.
+func (j *Journal) content(i int) io.Reader { return io.NewSectionReader(j.files[i], 0, maxJournal) }
+
+// Append makes records durable, all of them or, if it fails, none that counts, as far as the disk lets what was written of
+// them be undone.
 func (j *Journal) Append(records [][]byte) error {
 	var b []byte
+	sum := j.sum
 	for _, r := range records {
 		if len(r) > maxRecord {
 			return fmt.Errorf("journal: a record of %d bytes is longer than %d MiB", len(r), maxRecord>>20)
 		}
-		b = j.frame(b, r)
+		b, sum = frame(b, sum, j.turn, r)
 	}
 	if j.end+int64(len(b)) > maxJournal {
 		return fmt.Errorf("journal: %d MiB of records wait for the state database; look why it cannot be written", maxJournal>>20)
 	}
 	f := j.files[j.current]
+	j.begun = true
 	_, err := f.WriteAt(b, j.end)
 	if err == nil && j.power {
 		err = syncData(f)
 	}
 	if err != nil {
-		return j.store.explain(fmt.Errorf("journal: %w", err))
+		clear(b)
+		_, undo := f.WriteAt(b, j.end)
+		return j.store.explain(fmt.Errorf("journal: %w", errors.Join(err, undo)))
 	}
-	j.end += int64(len(b))
-	j.left = nil
+	j.end, j.sum = j.end+int64(len(b)), sum
 	return nil
 }
 
@@ -106,75 +132,109 @@ func (j *Journal) Turn() {
 	if j.held {
 		return
 	}
-	j.current, j.end, j.held = 1-j.current, 0, true
+	j.current, j.end, j.sum, j.held = 1-j.current, 0, 0, true
 	j.turn++
 }
 
 // Drop says that the records from before the last Turn are in the database.
 func (j *Journal) Drop() { j.held = false }
 
-// A frame is a record in a file: a checksum of all that follows, the length of the record, the turn, the record.
+// A frame is a record in a file: a checksum, the length of the record, the turn, the record. The checksum is of all that
+// precedes and follows it in the file, so that a frame that an append which failed left behind counts for nothing after another.
 const frameHead = 4 + 4 + 8
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func (j *Journal) frame(b, record []byte) []byte {
+// frame appends the frame of a record to b; sum is the checksum of the frame before, and of this one.
+func frame(b []byte, sum uint32, turn uint64, record []byte) ([]byte, uint32) {
 	begin := len(b)
 	b = append(b, 0, 0, 0, 0)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(record)))
-	b = binary.BigEndian.AppendUint64(b, j.turn)
+	b = binary.BigEndian.AppendUint64(b, turn)
 	b = append(b, record...)
-	binary.BigEndian.PutUint32(b[begin:], crc32.Checksum(b[begin+4:], castagnoli))
-	return b
+	sum = crc32.Update(sum, castagnoli, b[begin+4:])
+	binary.BigEndian.PutUint32(b[begin:], sum)
+	return b, sum
+}
+
+// framed is what a frame holds.
+type framed struct {
+	turn   uint64
+	record []byte
 }
 
 // readJournal reads the records of a file up to the first that is not whole or was left by an earlier turn.
-func readJournal(file io.Reader) (turn uint64, records [][]byte, err error) {
-	r := bufio.NewReader(file)
-	var head [frameHead]byte
-	for {
-		if _, err := io.ReadFull(r, head[:]); err != nil {
-			return turn, records, ignoreEnd(err)
+func readJournal(file io.Reader) iter.Seq2[framed, error] {
+	return func(yield func(framed, error) bool) {
+		r := bufio.NewReader(file)
+		var head [frameHead]byte
+		var sum uint32
+		var turn uint64
+		for first := true; ; first = false {
+			if _, err := io.ReadFull(r, head[:]); err != nil {
+				fail(yield, err)
+				return
+			}
+			size, of := binary.BigEndian.Uint32(head[4:]), binary.BigEndian.Uint64(head[8:])
+			if size > maxRecord || of > maxTurn || !first && of != turn {
+				return
+			}
+			record := make([]byte, size)
+			if _, err := io.ReadFull(r, record); err != nil {
+				fail(yield, err)
+				return
+			}
+			sum = crc32.Update(crc32.Update(sum, castagnoli, head[4:]), castagnoli, record)
+			if sum != binary.BigEndian.Uint32(head[:]) {
+				return
+			}
+			turn = of
+			if !yield(framed{of, record}, nil) {
+				return
+			}
 		}
-		size, of := binary.BigEndian.Uint32(head[4:]), binary.BigEndian.Uint64(head[8:])
-		if size > maxRecord || len(records) > 0 && of != turn {
-			return turn, records, nil
-		}
-		record, err := io.ReadAll(io.LimitReader(r, int64(size))) // which trusts the length no further than the file goes
-		if err != nil {
-			return turn, records, err
-		}
-		sum := crc32.Update(crc32.Checksum(head[4:], castagnoli), castagnoli, record)
-		if len(record) < int(size) || sum != binary.BigEndian.Uint32(head[:]) {
-			return turn, records, nil
-		}
-		turn, records = of, append(records, record)
 	}
 }
 
-func ignoreEnd(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil
+// fail yields what the disk says; the end of the file is no fault.
+func fail(yield func(framed, error) bool, err error) {
+	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		yield(framed{}, err)
 	}
-	return err
 }
 
-// openJournal opens one file and gives it its room.
+// openJournal opens one file for this process alone and gives it its room.
 func openJournal(path string) (*os.File, error) {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() { // a link may lead to anybody's file
+		return nil, fmt.Errorf("%s is no ordinary file: move it away", path)
+	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat()
-	if err == nil && info.Size() < journalRoom {
-		if _, err = f.WriteAt(make([]byte, journalRoom-info.Size()), info.Size()); err == nil {
-			err = errors.Join(f.Sync(), syncNames(filepath.Dir(path)))
-		}
-	}
-	if err != nil {
+	if err := prepare(f); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+func prepare(f *os.File) error {
+	if err := lockFile(f); err != nil {
+		if isHeld(err) {
+			err = errors.New("another hermesd has it open: stop that one")
+		}
+		return fmt.Errorf("locking %s: %w", f.Name(), err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if room := journalRoom - info.Size(); room > 0 {
+		if _, err := f.WriteAt(make([]byte, room), info.Size()); err != nil {
+			return err
+		}
+	}
+	return errors.Join(f.Sync(), syncNames(filepath.Dir(f.Name()))) // always: who made it may have been killed before he did
 }
 
 func (j *Journal) close() error {

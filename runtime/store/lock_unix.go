@@ -21,9 +21,9 @@ func acquire(dir string) (*lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state directory: %w; %s", err, readOnly)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := lockFile(f); err != nil {
 		defer f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
+		if isHeld(err) {
 			return nil, fmt.Errorf("state directory %s is in use by another hermesd%s: stop that one, or set another state directory", dir, holder(f))
 		}
 		return nil, fmt.Errorf("locking the state directory %s: %w; it must be on a file system that has locks", dir, err)
@@ -34,6 +34,12 @@ func acquire(dir string) (*lock, error) {
 	}
 	return &lock{f}, nil
 }
+
+// lockFile takes a file for this opening of it alone, without waiting.
+func lockFile(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
+
+// isHeld says that somebody else has it.
+func isHeld(err error) bool { return errors.Is(err, syscall.EWOULDBLOCK) }
 
 func writeAt(f *os.File, s string) error {
 	_, err := f.WriteAt([]byte(s), 0)

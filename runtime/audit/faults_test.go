@@ -1,0 +1,228 @@
+package audit_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hermesd/hermesd/runtime/audit"
+	"github.com/hermesd/hermesd/runtime/store"
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+// faulty is a storage that fails on demand: with refuse before a transaction, with doubt after it was committed.
+type faulty struct {
+	audit.Storage
+	refuse, doubt atomic.Bool
+}
+
+var errFaulty = errors.New("the disk is gone")
+
+func (f *faulty) Write(ctx context.Context, fn func(context.Context, *sql.Conn) error) error {
+	if f.refuse.Load() {
+		return errFaulty
+	}
+	return errors.Join(f.Storage.Write(ctx, fn), f.after())
+}
+
+func (f *faulty) after() error {
+	if f.doubt.Load() {
+		return errFaulty
+	}
+	return nil
+}
+
+// openFaulty opens a log on a storage that can be made to fail.
+func openFaulty(t testing.TB, dir string, opts audit.Options) (*books, *faulty) {
+	t.Helper()
+	s, err := store.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w, err := s.Writer(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := w.Journal("audit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts.Key = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
+	f := &faulty{Storage: w}
+	l, err := audit.Open(t.Context(), f, j, &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &books{l, s, dir, opts.Key}, f
+}
+
+// slow is a storage that is not done with anything until it may go on.
+type slow struct {
+	audit.Storage
+	goOn chan struct{}
+}
+
+func (s slow) Write(ctx context.Context, fn func(context.Context, *sql.Conn) error) error {
+	<-s.goOn
+	return s.Storage.Write(ctx, fn)
+}
+
+func lost(t *testing.T, b *books) (ids []string) {
+	t.Helper()
+	got, err := b.Query(t.Context(), &audit.Filter{Outcome: tool.OutcomeLost, OldestFirst: true, Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range got {
+		ids = append(ids, e.CallID)
+	}
+	return ids
+}
+
+func TestACallThatRunsLongIsFoundByTheRecoveryOfMuchElse(t *testing.T) {
+	dir := killed(t, func(b *books) {
+		if err := b.Started(t.Context(), started("long")); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 1500 {
+			b.Note(finished(fmt.Sprint("before", i), tool.OutcomeBlocked))
+		}
+	}, func(b *books) {
+		for i := range 1500 {
+			b.Note(finished(fmt.Sprint("after", i), tool.OutcomeBlocked))
+		}
+	})
+	b := open(t, dir, audit.Options{})
+	if got := lost(t, b); len(got) != 1 || got[0] != "long" {
+		t.Errorf("outcome unknown: %q", got)
+	}
+	sound(t, b)
+}
+
+func TestAJournalThatWasFullIsUsedAgain(t *testing.T) {
+	b, disk := openFaulty(t, t.TempDir(), audit.Options{Allow: true, Arguments: true})
+	disk.refuse.Store(true)
+	big := started("big")
+	big.Arguments = []byte(`"` + strings.Repeat("x", 60_000) + `"`)
+	for range 1200 { // 72 MB
+		if err := b.Started(t.Context(), big); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := b.Query(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	disk.refuse.Store(false)
+	if _, err := b.Query(t.Context(), nil); err != nil { // which stores all that waits
+		t.Fatal(err)
+	}
+	before := b.Head().Seq
+	if err := b.Started(t.Context(), big); err != nil {
+		t.Fatal(err)
+	}
+	if b.Head().Seq == before {
+		t.Error("the disk is well, and records are not written")
+	}
+	b.shut(t)
+}
+
+func TestOneRecordOfAnySizeHoldsNobodyUp(t *testing.T) {
+	b := open(t, t.TempDir(), audit.Options{})
+	r := finished("huge", tool.OutcomeError)
+	r.Coerced = make([]string, 500_000)
+	for i := range r.Coerced {
+		r.Coerced[i] = fmt.Sprintf("arguments.list_of_many_numbers[%d]", i)
+	}
+	long := strings.Repeat("y", 20<<20)
+	r.Session, r.Rule, r.By = long, long, long
+	b.Finished(r)
+	call(t, b, "small")
+	if r := sound(t, b); r.Records != 3 {
+		t.Errorf("%d records", r.Records)
+	}
+}
+
+func TestACommitThatIsInDoubtIsNotRepeated(t *testing.T) {
+	b, disk := openFaulty(t, t.TempDir(), audit.Options{})
+	call(t, b, "1")
+	disk.doubt.Store(true)
+	if _, err := b.Query(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	disk.doubt.Store(false)
+	call(t, b, "2")
+	if r := sound(t, b); r.Records != 4 {
+		t.Errorf("%d records", r.Records)
+	}
+	b.shut(t)
+}
+
+func TestWhatWaitsForTheDiskFitsIntoTheJournal(t *testing.T) {
+	j := &flaky{}
+	b := openOn(t, t.TempDir(), audit.Options{Arguments: true}, func(whole audit.Journal) audit.Journal {
+		j.Journal = whole
+		return j
+	})
+	j.full.Store(true)
+	big := finished("big", tool.OutcomeBlocked)
+	big.Arguments = []byte(`"` + strings.Repeat("x", 60_000) + `"`)
+	for range 1200 { // 72 MB
+		b.Note(big)
+	}
+	j.full.Store(false)
+	sound(t, b) // which writes what waits
+	call(t, b, "1")
+	sound(t, b)
+	b.shut(t)
+}
+
+func TestRecordsThatTheTableDoesNotHaveAreToldAlsoWhenItHasGoneOn(t *testing.T) {
+	dir := killed(t, func(b *books) { call(t, b, "1") }, func(b *books) { call(t, b, "2") })
+	// A daemon that knows no journal goes on.
+	b := open(t, t.TempDir(), audit.Options{})
+	for i := range 10 {
+		call(t, b, fmt.Sprint("other ", i))
+	}
+	b.shut(t)
+	copyTo(t, b.dir, dir, "audit-0.journal", "audit-1.journal")
+	var log logged
+	b = open(t, b.dir, audit.Options{Logger: log.logger()})
+	if n := strings.Count(log.String(), "does not continue the log"); n != 4 {
+		t.Errorf("%d records are told:\n%s", n, log.String())
+	}
+}
+
+func TestPruningBySizeWhenTheClockWasAhead(t *testing.T) {
+	b := open(t, t.TempDir(), audit.Options{MaxSize: 500_000})
+	for i := range 6000 {
+		b.Note(finished(fmt.Sprint(i), tool.OutcomeBlocked))
+	}
+	written(t, b, 6000)
+	b.write(t, "UPDATE audit SET time = time + ?", int64(1000*time.Hour)) // as if the clock had been ahead
+	if n, err := b.Prune(t.Context()); err != nil || n == 0 {
+		t.Errorf("%d records pruned, %v", n, err)
+	}
+}
+
+func TestPruningLetsRecordsInMeanwhile(t *testing.T) {
+	b := open(t, t.TempDir(), audit.Options{Keep: time.Nanosecond})
+	for i := range 20 {
+		call(t, b, fmt.Sprint(i))
+	}
+	if n, err := b.Prune(t.Context()); err != nil || n < 38 { // the last end may still be to be written
+		t.Errorf("%d, %v", n, err)
+	}
+	sound(t, b)
+}
