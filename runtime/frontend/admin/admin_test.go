@@ -295,6 +295,39 @@ func TestAnAgentThatIsNotThereIsRefused(t *testing.T) {
 	}
 }
 
+// A client that has said everything is answered; of one that is gone, nothing goes on.
+func TestACallEndsWithAClientThatIsGone(t *testing.T) {
+	begun, ended := make(chan struct{}), make(chan error, 1)
+	hang := providertest.Echo("notes_hang")
+	hang.Handler = func(ctx context.Context, _ *provider.Request) (*tool.Result, error) {
+		close(begun)
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return nil, ctx.Err()
+	}
+	c, _, _ := start(t, &admin.Options{}, providertest.New("notes", hang))
+	a, err := c.Attach(t.Context(), "desk", "test", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = io.WriteString(a, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}},"name":"notes_hang"}}`+"\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-ended:
+		if err != context.Canceled {
+			t.Errorf("the tool's context: %v", err)
+		}
+	case <-time.After(5 * time.Second): // it would have 10 if the client had said everything
+		t.Error("the call goes on")
+	}
+}
+
 func TestCloseEndsAnAttachedSession(t *testing.T) {
 	c, server, _ := start(t, &admin.Options{}, providertest.New("notes", providertest.Echo("notes_read")))
 	in, hold := io.Pipe()

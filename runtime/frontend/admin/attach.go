@@ -1,47 +1,79 @@
 package admin
 
 import (
-	"strings"
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
-	"github.com/hermesd/hermesd/runtime/frontend/admin/adminpb"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
-// viaKey is the metadata that tells which daemons an MCP stream comes from.
-const viaKey = "hermesd-via"
+// endTime bounds how long a client may take to make room for the frame that says how its session ended.
+const endTime = 2 * time.Second
 
-// Attach implements hermes.admin.v1.
-func (s *Server) Attach(stream grpc.BidiStreamingServer[adminpb.AttachFrame, adminpb.AttachFrame]) error {
+// attached is a client's connection as the MCP front end has it.
+type attached struct{ framed }
+
+// Close implements [io.Closer]: nothing is read any more. A write that hangs ends with the session.
+func (a *attached) Close() error { return a.conn.CloseRead() }
+
+// attach serves an MCP stream on a connection until it ends.
+func (s *Server) attach(conn *net.UnixConn, r *bufio.Reader, who Peer) {
+	a := &attached{framed{conn: conn, r: r}}
+	defer context.AfterFunc(s.base, func() { conn.SetReadDeadline(time.Unix(1, 0)) })() // nor is an opening waited for
+	how := status.Convert(s.toStatus(s.serveAttached(a, who)))
+	err := conn.SetWriteDeadline(time.Now().Add(endTime))
+	if err == nil {
+		err = a.tell(frameEnd, ending{how.Code(), how.Message()})
+	}
+	if err = errors.Join(err, a.close()); err != nil {
+		s.options.Logger.Debug("an attached client was not told of its end", "error", err)
+	}
+}
+
+func (s *Server) serveAttached(a *attached, who Peer) error {
+	o, err := a.opening()
+	if err != nil {
+		return tool.Errorf(tool.BadRequest, "%w", err)
+	}
+	if err := a.conn.SetDeadline(time.Time{}); err != nil { // gRPC's, of handshakes
+		return err
+	}
+	if err := s.allow(who); err != nil {
+		return err
+	}
 	if s.options.Streams == nil {
 		return tool.Errorf(tool.Unsupported, "this daemon serves no MCP streams")
 	}
-	first, err := stream.Recv()
-	if err != nil {
-		return err
-	}
-	agent, err := s.agent(first.GetAgent())
+	agent, err := s.agent(o.Agent)
 	if err != nil {
 		return err
 	}
 	if s.options.Enter != nil {
-		leave, err := s.options.Enter(strings.Join(metadata.ValueFromIncomingContext(stream.Context(), viaKey), ","))
+		leave, err := s.options.Enter(o.Via)
 		if err != nil {
 			return err
 		}
 		defer leave()
 	}
-	s.options.Logger.Debug("a client attached", "agent", agent.Name, "client", first.GetClient())
-	return s.options.Streams.ServeStream(stream.Context(), agent, &attached{frameWriter{stream}, frameReader{stream: stream}})
+	ctx, cancel := context.WithCancel(s.base)
+	defer cancel()
+	s.options.Logger.Debug("a client attached", "agent", agent.Name, "client", o.Client)
+	return s.options.Streams.ServeStream(ctx, agent, a)
 }
 
-// attached is the client's bytes as a stream. Reading and writing end with the RPC, at the latest.
-type attached struct {
-	frameWriter
-	frameReader
+// opening reads the client's first frame.
+func (a *attached) opening() (o opening, err error) {
+	kind, size, err := a.head()
+	if err != nil {
+		return o, err
+	}
+	if kind != frameOpening {
+		return o, errors.New("this is neither gRPC nor the begin of an MCP stream")
+	}
+	return o, a.body(size, &o)
 }
-
-// Close implements [io.Closer]. The stream ends when Attach returns.
-func (a *attached) Close() error { return nil }

@@ -1,13 +1,14 @@
 package admin
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 
 	"github.com/hermesd/hermesd/runtime/frontend/admin/adminpb"
 )
@@ -16,7 +17,8 @@ import (
 type Client struct {
 	adminpb.AdminClient
 	adminpb.OversightClient
-	conn *grpc.ClientConn
+	conn   *grpc.ClientConn
+	socket string
 }
 
 // Dial connects to the daemon that listens on a socket, or says why there is none.
@@ -32,7 +34,6 @@ func Dial(ctx context.Context, socket string) (*Client, error) {
 		grpc.WithTransportCredentials(&peerCredentials{}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
 		grpc.WithAuthority("hermesd"),
-		grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window),
 		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 			return fromStatus(invoke(ctx, method, req, reply, cc, opts...))
 		}),
@@ -47,7 +48,7 @@ func Dial(ctx context.Context, socket string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{adminpb.NewAdminClient(conn), adminpb.NewOversightClient(conn), conn}, nil
+	return &Client{adminpb.NewAdminClient(conn), adminpb.NewOversightClient(conn), conn, socket}, nil
 }
 
 // Close ends the connection.
@@ -67,35 +68,30 @@ func (s readableStream) RecvMsg(m any) error {
 // Attach opens an MCP session of an agent ("" is the local one), which ends with ctx at the latest. client is the program's
 // name, for logs, and via the ids of the daemons that started it, "" if none did.
 func (c *Client) Attach(ctx context.Context, agent, client, via string) (*Attachment, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	if via != "" {
-		ctx = metadata.AppendToOutgoingContext(ctx, viaKey, via)
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", c.socket)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBroken, err)
 	}
-	stream, err := c.AdminClient.Attach(ctx)
-	if err == nil {
-		err = stream.Send(&adminpb.AttachFrame{Agent: agent, Client: client})
+	a := &Attachment{framed: framed{conn: conn.(*net.UnixConn), r: bufio.NewReaderSize(conn, 64<<10)}}
+	if err := a.tell(frameOpening, opening{agent, client, via}); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrBroken, err), a.close())
 	}
-	if err != nil && !errors.Is(err, io.EOF) { // at EOF, reading tells why
-		cancel()
-		return nil, err
-	}
-	return &Attachment{frameWriter{stream}, frameReader{stream: stream}, stream, cancel}, nil
+	a.stop = context.AfterFunc(ctx, func() { a.close() }) // reading and writing tell
+	return a, nil
 }
 
 // Attachment is the stream of one MCP session. One goroutine may read and another write. Reading ends with [io.EOF] when the
 // daemon ended the session, else with the reason.
 type Attachment struct {
-	frameWriter
-	frameReader
-	stream grpc.BidiStreamingClient[adminpb.AttachFrame, adminpb.AttachFrame]
-	cancel context.CancelFunc
+	framed
+	stop func() bool
 }
 
 // CloseWrite says that the client has said everything. The daemon then answers what is open and ends the session.
-func (a *Attachment) CloseWrite() error { return a.stream.CloseSend() }
+func (a *Attachment) CloseWrite() error { return a.tell(frameEnd, ending{}) }
 
-// Close ends the session at once.
+// Close ends the session at once. It may be called more than once.
 func (a *Attachment) Close() error {
-	a.cancel()
-	return nil
+	a.stop()
+	return a.close()
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"net"
@@ -34,7 +35,10 @@ func (peerInfo) AuthType() string { return "unix-peer" }
 
 // peerCredentials are gRPC transport credentials that ask the kernel who connected. Nothing is encrypted: the bytes do not
 // leave the machine.
-type peerCredentials struct{}
+type peerCredentials struct {
+	// other takes a connection that does not speak gRPC, and returns when that has ended. It is the server's.
+	other func(conn *net.UnixConn, r *bufio.Reader, who Peer)
+}
 
 // allowed asks the operator's rule about the peer of a call. A refusal is an answer, so that its reason reaches a person.
 func (s *Server) allowed(ctx context.Context) error {
@@ -44,6 +48,16 @@ func (s *Server) allowed(ctx context.Context) error {
 	who, err := peerFrom(ctx)
 	if err != nil {
 		return err
+	}
+	return s.allow(who)
+}
+
+func (s *Server) allow(who Peer) error {
+	if s.options.Allow == nil {
+		return nil
+	}
+	if who.gone() {
+		return errGone()
 	}
 	if err := s.options.Allow(who); err != nil {
 		return tool.Errorf(tool.NotGranted, "the admin socket is closed to process %d: %w", who.PID, err)
@@ -74,7 +88,7 @@ func peerFrom(ctx context.Context) (Peer, error) {
 		switch {
 		case !ok:
 		case info.Peer.gone():
-			return Peer{}, tool.Errorf(tool.NotGranted, "the process that connected to the admin socket has ended")
+			return Peer{}, errGone()
 		default:
 			return info.Peer, nil
 		}
@@ -82,8 +96,12 @@ func peerFrom(ctx context.Context) (Peer, error) {
 	return Peer{}, tool.Errorf(tool.NotGranted, "the peer of the admin socket is unknown")
 }
 
+func errGone() error {
+	return tool.Errorf(tool.NotGranted, "the process that connected to the admin socket has ended")
+}
+
 // ServerHandshake implements [credentials.TransportCredentials].
-func (*peerCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (c *peerCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	unix, ok := conn.(*net.UnixConn)
 	if !ok {
 		return nil, nil, errors.New("the admin socket is a unix socket")
@@ -92,8 +110,26 @@ func (*peerCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.Au
 	if err != nil {
 		return nil, nil, err
 	}
-	return conn, peerInfo{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, p}, nil
+	r := bufio.NewReader(unix)
+	first, err := r.Peek(1)
+	if err != nil {
+		return nil, nil, err
+	}
+	if first[0] != 'P' { // HTTP/2's preface (RFC 9113, section 3.4)
+		c.other(unix, r, p)
+		return nil, nil, credentials.ErrConnDispatched
+	}
+	return &peeked{unix, r}, peerInfo{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, p}, nil
 }
+
+// peeked is a connection of which something was read ahead.
+type peeked struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+// Read implements [net.Conn].
+func (p *peeked) Read(b []byte) (int, error) { return p.r.Read(b) }
 
 // ClientHandshake implements [credentials.TransportCredentials].
 func (*peerCredentials) ClientHandshake(_ context.Context, _ string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
@@ -106,8 +142,8 @@ func (*peerCredentials) Info() credentials.ProtocolInfo {
 }
 
 // Clone implements [credentials.TransportCredentials].
-func (*peerCredentials) Clone() credentials.TransportCredentials {
-	return &peerCredentials{}
+func (c *peerCredentials) Clone() credentials.TransportCredentials {
+	return &peerCredentials{c.other}
 }
 
 // OverrideServerName implements [credentials.TransportCredentials].

@@ -1,4 +1,5 @@
-// Package admin is the operator's way into a running daemon: gRPC over a unix socket, which the command line speaks. The
+// Package admin is the operator's way into a running daemon: gRPC over a unix socket, which the command line speaks, and on
+// the same socket the MCP streams of `hermesd mcp`. The
 // socket's mode and the peer's credentials, which the kernel vouches for, decide who may.
 package admin
 
@@ -110,11 +111,10 @@ func New(opts *Options) (*Server, error) {
 	}
 	s.base, s.stop = context.WithCancel(context.Background())
 	s.grpc = grpc.NewServer(
-		grpc.Creds(&peerCredentials{}),
+		grpc.Creds(&peerCredentials{s.attach}),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxSendMsgSize(maxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
-		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window),
 		grpc.ConnectionTimeout(callTimeout),
 		grpc.WaitForHandlers(true),
 		grpc.UnaryInterceptor(s.answer),

@@ -58,8 +58,10 @@ func (c *streamConn) read(ctx context.Context) {
 		case errors.Is(err, ErrLineTooLong):
 			err = c.complain(nil, jsonrpc.CodeInvalidRequest, err.Error())
 		case err != nil:
-			c.drain()
-			c.pass(arrival{err: err})
+			if errors.Is(err, io.EOF) {
+				c.drain()
+			}
+			err = errors.Join(err, c.pass(arrival{err: err}))
 		default:
 			err = c.take(ctx, text)
 		}

@@ -1966,66 +1966,6 @@ func (x *Result) GetTook() *durationpb.Duration {
 	return nil
 }
 
-type AttachFrame struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Agent         string                 `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`   // in the client's first frame; "": the local agent
-	Client        string                 `protobuf:"bytes,2,opt,name=client,proto3" json:"client,omitempty"` // in the client's first frame: the program, for logs
-	Data          []byte                 `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AttachFrame) Reset() {
-	*x = AttachFrame{}
-	mi := &file_admin_proto_msgTypes[31]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AttachFrame) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AttachFrame) ProtoMessage() {}
-
-func (x *AttachFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[31]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AttachFrame.ProtoReflect.Descriptor instead.
-func (*AttachFrame) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{31}
-}
-
-func (x *AttachFrame) GetAgent() string {
-	if x != nil {
-		return x.Agent
-	}
-	return ""
-}
-
-func (x *AttachFrame) GetClient() string {
-	if x != nil {
-		return x.Client
-	}
-	return ""
-}
-
-func (x *AttachFrame) GetData() []byte {
-	if x != nil {
-		return x.Data
-	}
-	return nil
-}
-
 type DevRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Request:
@@ -2039,7 +1979,7 @@ type DevRequest struct {
 
 func (x *DevRequest) Reset() {
 	*x = DevRequest{}
-	mi := &file_admin_proto_msgTypes[32]
+	mi := &file_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2051,7 +1991,7 @@ func (x *DevRequest) String() string {
 func (*DevRequest) ProtoMessage() {}
 
 func (x *DevRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[32]
+	mi := &file_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2064,7 +2004,7 @@ func (x *DevRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevRequest.ProtoReflect.Descriptor instead.
 func (*DevRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{32}
+	return file_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DevRequest) GetRequest() isDevRequest_Request {
@@ -2121,7 +2061,7 @@ type DevPlugin struct {
 
 func (x *DevPlugin) Reset() {
 	*x = DevPlugin{}
-	mi := &file_admin_proto_msgTypes[33]
+	mi := &file_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2133,7 +2073,7 @@ func (x *DevPlugin) String() string {
 func (*DevPlugin) ProtoMessage() {}
 
 func (x *DevPlugin) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[33]
+	mi := &file_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2146,7 +2086,7 @@ func (x *DevPlugin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevPlugin.ProtoReflect.Descriptor instead.
 func (*DevPlugin) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{33}
+	return file_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DevPlugin) GetName() string {
@@ -2192,7 +2132,7 @@ type DevReload struct {
 
 func (x *DevReload) Reset() {
 	*x = DevReload{}
-	mi := &file_admin_proto_msgTypes[34]
+	mi := &file_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2204,7 +2144,7 @@ func (x *DevReload) String() string {
 func (*DevReload) ProtoMessage() {}
 
 func (x *DevReload) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[34]
+	mi := &file_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2217,7 +2157,7 @@ func (x *DevReload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevReload.ProtoReflect.Descriptor instead.
 func (*DevReload) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{34}
+	return file_admin_proto_rawDescGZIP(), []int{33}
 }
 
 type DevEvent struct {
@@ -2230,7 +2170,7 @@ type DevEvent struct {
 
 func (x *DevEvent) Reset() {
 	*x = DevEvent{}
-	mi := &file_admin_proto_msgTypes[35]
+	mi := &file_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2242,7 +2182,7 @@ func (x *DevEvent) String() string {
 func (*DevEvent) ProtoMessage() {}
 
 func (x *DevEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[35]
+	mi := &file_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2255,7 +2195,7 @@ func (x *DevEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevEvent.ProtoReflect.Descriptor instead.
 func (*DevEvent) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{35}
+	return file_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DevEvent) GetStatus() *ProviderStatus {
@@ -2423,11 +2363,7 @@ const file_admin_proto_rawDesc = "" +
 	"\x06Result\x12\x16\n" +
 	"\x06result\x18\x01 \x01(\fR\x06result\x12\x19\n" +
 	"\bis_error\x18\x02 \x01(\bR\aisError\x12-\n" +
-	"\x04took\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04took\"O\n" +
-	"\vAttachFrame\x12\x14\n" +
-	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x16\n" +
-	"\x06client\x18\x02 \x01(\tR\x06client\x12\x12\n" +
-	"\x04data\x18\x03 \x01(\fR\x04data\"\x83\x01\n" +
+	"\x04took\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04took\"\x83\x01\n" +
 	"\n" +
 	"DevRequest\x124\n" +
 	"\x06plugin\x18\x01 \x01(\v2\x1a.hermes.admin.v1.DevPluginH\x00R\x06plugin\x124\n" +
@@ -2445,7 +2381,7 @@ const file_admin_proto_rawDesc = "" +
 	"\tDevReload\"Y\n" +
 	"\bDevEvent\x127\n" +
 	"\x06status\x18\x01 \x01(\v2\x1f.hermes.admin.v1.ProviderStatusR\x06status\x12\x14\n" +
-	"\x05tools\x18\x02 \x03(\tR\x05tools2\xce\b\n" +
+	"\x05tools\x18\x02 \x03(\tR\x05tools2\x84\b\n" +
 	"\x05Admin\x12I\n" +
 	"\x06Status\x12\x1e.hermes.admin.v1.StatusRequest\x1a\x1f.hermes.admin.v1.StatusResponse\x12^\n" +
 	"\rListProviders\x12%.hermes.admin.v1.ListProvidersRequest\x1a&.hermes.admin.v1.ListProvidersResponse\x12d\n" +
@@ -2457,8 +2393,7 @@ const file_admin_proto_rawDesc = "" +
 	"\x06Search\x12\x1e.hermes.admin.v1.SearchRequest\x1a\x1f.hermes.admin.v1.SearchResponse\x12O\n" +
 	"\bDescribe\x12 .hermes.admin.v1.DescribeRequest\x1a!.hermes.admin.v1.DescribeResponse\x12B\n" +
 	"\x04Call\x12\x1c.hermes.admin.v1.CallRequest\x1a\x1a.hermes.admin.v1.CallEvent0\x01\x12I\n" +
-	"\x06Forget\x12\x1e.hermes.admin.v1.ForgetRequest\x1a\x1f.hermes.admin.v1.ForgetResponse\x12H\n" +
-	"\x06Attach\x12\x1c.hermes.admin.v1.AttachFrame\x1a\x1c.hermes.admin.v1.AttachFrame(\x010\x01\x12G\n" +
+	"\x06Forget\x12\x1e.hermes.admin.v1.ForgetRequest\x1a\x1f.hermes.admin.v1.ForgetResponse\x12G\n" +
 	"\tDevAttach\x12\x1b.hermes.admin.v1.DevRequest\x1a\x19.hermes.admin.v1.DevEvent(\x010\x01B;Z9github.com/hermesd/hermesd/runtime/frontend/admin/adminpbb\x06proto3"
 
 var (
@@ -2473,7 +2408,7 @@ func file_admin_proto_rawDescGZIP() []byte {
 	return file_admin_proto_rawDescData
 }
 
-var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_admin_proto_goTypes = []any{
 	(*StatusRequest)(nil),             // 0: hermes.admin.v1.StatusRequest
 	(*StatusResponse)(nil),            // 1: hermes.admin.v1.StatusResponse
@@ -2506,40 +2441,39 @@ var file_admin_proto_goTypes = []any{
 	(*Progress)(nil),                  // 28: hermes.admin.v1.Progress
 	(*Log)(nil),                       // 29: hermes.admin.v1.Log
 	(*Result)(nil),                    // 30: hermes.admin.v1.Result
-	(*AttachFrame)(nil),               // 31: hermes.admin.v1.AttachFrame
-	(*DevRequest)(nil),                // 32: hermes.admin.v1.DevRequest
-	(*DevPlugin)(nil),                 // 33: hermes.admin.v1.DevPlugin
-	(*DevReload)(nil),                 // 34: hermes.admin.v1.DevReload
-	(*DevEvent)(nil),                  // 35: hermes.admin.v1.DevEvent
-	nil,                               // 36: hermes.admin.v1.ProviderStatus.UnmetEntry
-	nil,                               // 37: hermes.admin.v1.ProviderStatus.RefusedEntry
-	nil,                               // 38: hermes.admin.v1.DevPlugin.EnvEntry
-	(*timestamppb.Timestamp)(nil),     // 39: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 40: google.protobuf.Duration
+	(*DevRequest)(nil),                // 31: hermes.admin.v1.DevRequest
+	(*DevPlugin)(nil),                 // 32: hermes.admin.v1.DevPlugin
+	(*DevReload)(nil),                 // 33: hermes.admin.v1.DevReload
+	(*DevEvent)(nil),                  // 34: hermes.admin.v1.DevEvent
+	nil,                               // 35: hermes.admin.v1.ProviderStatus.UnmetEntry
+	nil,                               // 36: hermes.admin.v1.ProviderStatus.RefusedEntry
+	nil,                               // 37: hermes.admin.v1.DevPlugin.EnvEntry
+	(*timestamppb.Timestamp)(nil),     // 38: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 39: google.protobuf.Duration
 }
 var file_admin_proto_depIdxs = []int32{
-	39, // 0: hermes.admin.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
+	38, // 0: hermes.admin.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
 	2,  // 1: hermes.admin.v1.StatusResponse.addresses:type_name -> hermes.admin.v1.Address
 	3,  // 2: hermes.admin.v1.StatusResponse.agents:type_name -> hermes.admin.v1.AgentStatus
 	4,  // 3: hermes.admin.v1.StatusResponse.collisions:type_name -> hermes.admin.v1.Collision
 	7,  // 4: hermes.admin.v1.ListProvidersResponse.providers:type_name -> hermes.admin.v1.ProviderStatus
-	39, // 5: hermes.admin.v1.ProviderStatus.since:type_name -> google.protobuf.Timestamp
-	39, // 6: hermes.admin.v1.ProviderStatus.last_success:type_name -> google.protobuf.Timestamp
-	36, // 7: hermes.admin.v1.ProviderStatus.unmet:type_name -> hermes.admin.v1.ProviderStatus.UnmetEntry
-	37, // 8: hermes.admin.v1.ProviderStatus.refused:type_name -> hermes.admin.v1.ProviderStatus.RefusedEntry
-	39, // 9: hermes.admin.v1.ProviderStatus.last_failure:type_name -> google.protobuf.Timestamp
+	38, // 5: hermes.admin.v1.ProviderStatus.since:type_name -> google.protobuf.Timestamp
+	38, // 6: hermes.admin.v1.ProviderStatus.last_success:type_name -> google.protobuf.Timestamp
+	35, // 7: hermes.admin.v1.ProviderStatus.unmet:type_name -> hermes.admin.v1.ProviderStatus.UnmetEntry
+	36, // 8: hermes.admin.v1.ProviderStatus.refused:type_name -> hermes.admin.v1.ProviderStatus.RefusedEntry
+	38, // 9: hermes.admin.v1.ProviderStatus.last_failure:type_name -> google.protobuf.Timestamp
 	7,  // 10: hermes.admin.v1.InspectProviderResponse.status:type_name -> hermes.admin.v1.ProviderStatus
 	19, // 11: hermes.admin.v1.InspectProviderResponse.tools:type_name -> hermes.admin.v1.Tool
-	39, // 12: hermes.admin.v1.LogLine.time:type_name -> google.protobuf.Timestamp
+	38, // 12: hermes.admin.v1.LogLine.time:type_name -> google.protobuf.Timestamp
 	12, // 13: hermes.admin.v1.LogLine.fields:type_name -> hermes.admin.v1.LogField
 	19, // 14: hermes.admin.v1.ListToolsResponse.tools:type_name -> hermes.admin.v1.Tool
 	28, // 15: hermes.admin.v1.CallEvent.progress:type_name -> hermes.admin.v1.Progress
 	29, // 16: hermes.admin.v1.CallEvent.log:type_name -> hermes.admin.v1.Log
 	30, // 17: hermes.admin.v1.CallEvent.result:type_name -> hermes.admin.v1.Result
-	40, // 18: hermes.admin.v1.Result.took:type_name -> google.protobuf.Duration
-	33, // 19: hermes.admin.v1.DevRequest.plugin:type_name -> hermes.admin.v1.DevPlugin
-	34, // 20: hermes.admin.v1.DevRequest.reload:type_name -> hermes.admin.v1.DevReload
-	38, // 21: hermes.admin.v1.DevPlugin.env:type_name -> hermes.admin.v1.DevPlugin.EnvEntry
+	39, // 18: hermes.admin.v1.Result.took:type_name -> google.protobuf.Duration
+	32, // 19: hermes.admin.v1.DevRequest.plugin:type_name -> hermes.admin.v1.DevPlugin
+	33, // 20: hermes.admin.v1.DevRequest.reload:type_name -> hermes.admin.v1.DevReload
+	37, // 21: hermes.admin.v1.DevPlugin.env:type_name -> hermes.admin.v1.DevPlugin.EnvEntry
 	7,  // 22: hermes.admin.v1.DevEvent.status:type_name -> hermes.admin.v1.ProviderStatus
 	0,  // 23: hermes.admin.v1.Admin.Status:input_type -> hermes.admin.v1.StatusRequest
 	5,  // 24: hermes.admin.v1.Admin.ListProviders:input_type -> hermes.admin.v1.ListProvidersRequest
@@ -2552,23 +2486,21 @@ var file_admin_proto_depIdxs = []int32{
 	24, // 31: hermes.admin.v1.Admin.Describe:input_type -> hermes.admin.v1.DescribeRequest
 	26, // 32: hermes.admin.v1.Admin.Call:input_type -> hermes.admin.v1.CallRequest
 	22, // 33: hermes.admin.v1.Admin.Forget:input_type -> hermes.admin.v1.ForgetRequest
-	31, // 34: hermes.admin.v1.Admin.Attach:input_type -> hermes.admin.v1.AttachFrame
-	32, // 35: hermes.admin.v1.Admin.DevAttach:input_type -> hermes.admin.v1.DevRequest
-	1,  // 36: hermes.admin.v1.Admin.Status:output_type -> hermes.admin.v1.StatusResponse
-	6,  // 37: hermes.admin.v1.Admin.ListProviders:output_type -> hermes.admin.v1.ListProvidersResponse
-	9,  // 38: hermes.admin.v1.Admin.InspectProvider:output_type -> hermes.admin.v1.InspectProviderResponse
-	11, // 39: hermes.admin.v1.Admin.ProviderLogs:output_type -> hermes.admin.v1.LogLine
-	14, // 40: hermes.admin.v1.Admin.RestartProvider:output_type -> hermes.admin.v1.RestartProviderResponse
-	16, // 41: hermes.admin.v1.Admin.RevokeDelegations:output_type -> hermes.admin.v1.RevokeDelegationsResponse
-	18, // 42: hermes.admin.v1.Admin.ListTools:output_type -> hermes.admin.v1.ListToolsResponse
-	21, // 43: hermes.admin.v1.Admin.Search:output_type -> hermes.admin.v1.SearchResponse
-	25, // 44: hermes.admin.v1.Admin.Describe:output_type -> hermes.admin.v1.DescribeResponse
-	27, // 45: hermes.admin.v1.Admin.Call:output_type -> hermes.admin.v1.CallEvent
-	23, // 46: hermes.admin.v1.Admin.Forget:output_type -> hermes.admin.v1.ForgetResponse
-	31, // 47: hermes.admin.v1.Admin.Attach:output_type -> hermes.admin.v1.AttachFrame
-	35, // 48: hermes.admin.v1.Admin.DevAttach:output_type -> hermes.admin.v1.DevEvent
-	36, // [36:49] is the sub-list for method output_type
-	23, // [23:36] is the sub-list for method input_type
+	31, // 34: hermes.admin.v1.Admin.DevAttach:input_type -> hermes.admin.v1.DevRequest
+	1,  // 35: hermes.admin.v1.Admin.Status:output_type -> hermes.admin.v1.StatusResponse
+	6,  // 36: hermes.admin.v1.Admin.ListProviders:output_type -> hermes.admin.v1.ListProvidersResponse
+	9,  // 37: hermes.admin.v1.Admin.InspectProvider:output_type -> hermes.admin.v1.InspectProviderResponse
+	11, // 38: hermes.admin.v1.Admin.ProviderLogs:output_type -> hermes.admin.v1.LogLine
+	14, // 39: hermes.admin.v1.Admin.RestartProvider:output_type -> hermes.admin.v1.RestartProviderResponse
+	16, // 40: hermes.admin.v1.Admin.RevokeDelegations:output_type -> hermes.admin.v1.RevokeDelegationsResponse
+	18, // 41: hermes.admin.v1.Admin.ListTools:output_type -> hermes.admin.v1.ListToolsResponse
+	21, // 42: hermes.admin.v1.Admin.Search:output_type -> hermes.admin.v1.SearchResponse
+	25, // 43: hermes.admin.v1.Admin.Describe:output_type -> hermes.admin.v1.DescribeResponse
+	27, // 44: hermes.admin.v1.Admin.Call:output_type -> hermes.admin.v1.CallEvent
+	23, // 45: hermes.admin.v1.Admin.Forget:output_type -> hermes.admin.v1.ForgetResponse
+	34, // 46: hermes.admin.v1.Admin.DevAttach:output_type -> hermes.admin.v1.DevEvent
+	35, // [35:47] is the sub-list for method output_type
+	23, // [23:35] is the sub-list for method input_type
 	23, // [23:23] is the sub-list for extension type_name
 	23, // [23:23] is the sub-list for extension extendee
 	0,  // [0:23] is the sub-list for field type_name
@@ -2584,7 +2516,7 @@ func file_admin_proto_init() {
 		(*CallEvent_Log)(nil),
 		(*CallEvent_Result)(nil),
 	}
-	file_admin_proto_msgTypes[32].OneofWrappers = []any{
+	file_admin_proto_msgTypes[31].OneofWrappers = []any{
 		(*DevRequest_Plugin)(nil),
 		(*DevRequest_Reload)(nil),
 	}
@@ -2594,7 +2526,7 @@ func file_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_admin_proto_rawDesc), len(file_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   39,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -33,7 +33,6 @@ const (
 	Admin_Describe_FullMethodName          = "/hermes.admin.v1.Admin/Describe"
 	Admin_Call_FullMethodName              = "/hermes.admin.v1.Admin/Call"
 	Admin_Forget_FullMethodName            = "/hermes.admin.v1.Admin/Forget"
-	Admin_Attach_FullMethodName            = "/hermes.admin.v1.Admin/Attach"
 	Admin_DevAttach_FullMethodName         = "/hermes.admin.v1.Admin/DevAttach"
 )
 
@@ -62,8 +61,6 @@ type AdminClient interface {
 	Call(ctx context.Context, in *CallRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CallEvent], error)
 	// Forget clears what was learned from the use of tools.
 	Forget(ctx context.Context, in *ForgetRequest, opts ...grpc.CallOption) (*ForgetResponse, error)
-	// Attach carries MCP's stdio framing: the first frame of the client names the agent, every other holds bytes.
-	Attach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AttachFrame, AttachFrame], error)
 	// DevAttach makes a plugin that is being written a provider, for as long as the stream lasts. The first request says which
 	// plugin, every other reloads it. The daemon tells how it does whenever that changes.
 	DevAttach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[DevRequest, DevEvent], error)
@@ -205,22 +202,9 @@ func (c *adminClient) Forget(ctx context.Context, in *ForgetRequest, opts ...grp
 	return out, nil
 }
 
-func (c *adminClient) Attach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AttachFrame, AttachFrame], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Admin_ServiceDesc.Streams[2], Admin_Attach_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[AttachFrame, AttachFrame]{ClientStream: stream}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Admin_AttachClient = grpc.BidiStreamingClient[AttachFrame, AttachFrame]
-
 func (c *adminClient) DevAttach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[DevRequest, DevEvent], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Admin_ServiceDesc.Streams[3], Admin_DevAttach_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Admin_ServiceDesc.Streams[2], Admin_DevAttach_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -256,8 +240,6 @@ type AdminServer interface {
 	Call(*CallRequest, grpc.ServerStreamingServer[CallEvent]) error
 	// Forget clears what was learned from the use of tools.
 	Forget(context.Context, *ForgetRequest) (*ForgetResponse, error)
-	// Attach carries MCP's stdio framing: the first frame of the client names the agent, every other holds bytes.
-	Attach(grpc.BidiStreamingServer[AttachFrame, AttachFrame]) error
 	// DevAttach makes a plugin that is being written a provider, for as long as the stream lasts. The first request says which
 	// plugin, every other reloads it. The daemon tells how it does whenever that changes.
 	DevAttach(grpc.BidiStreamingServer[DevRequest, DevEvent]) error
@@ -303,9 +285,6 @@ func (UnimplementedAdminServer) Call(*CallRequest, grpc.ServerStreamingServer[Ca
 }
 func (UnimplementedAdminServer) Forget(context.Context, *ForgetRequest) (*ForgetResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Forget not implemented")
-}
-func (UnimplementedAdminServer) Attach(grpc.BidiStreamingServer[AttachFrame, AttachFrame]) error {
-	return status.Error(codes.Unimplemented, "method Attach not implemented")
 }
 func (UnimplementedAdminServer) DevAttach(grpc.BidiStreamingServer[DevRequest, DevEvent]) error {
 	return status.Error(codes.Unimplemented, "method DevAttach not implemented")
@@ -515,13 +494,6 @@ func _Admin_Forget_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Admin_Attach_Handler(srv interface{}, stream grpc.ServerStream) error {
-	return srv.(AdminServer).Attach(&grpc.GenericServerStream[AttachFrame, AttachFrame]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Admin_AttachServer = grpc.BidiStreamingServer[AttachFrame, AttachFrame]
-
 func _Admin_DevAttach_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(AdminServer).DevAttach(&grpc.GenericServerStream[DevRequest, DevEvent]{ServerStream: stream})
 }
@@ -583,12 +555,6 @@ var Admin_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "Call",
 			Handler:       _Admin_Call_Handler,
 			ServerStreams: true,
-		},
-		{
-			StreamName:    "Attach",
-			Handler:       _Admin_Attach_Handler,
-			ServerStreams: true,
-			ClientStreams: true,
 		},
 		{
 			StreamName:    "DevAttach",
