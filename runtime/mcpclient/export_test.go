@@ -3,6 +3,7 @@ package mcpclient
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -15,6 +16,18 @@ var (
 	ReadResult = func(raw []byte) error { _, err := readResult(raw); return err }
 	ReadLine   = readLine
 )
+
+// ReadTask reads what a server says about a task: how often it is to be asked for, and, where it failed, with what.
+func ReadTask(raw []byte) (time.Duration, error) {
+	t, err := readTask(raw)
+	if err != nil {
+		return 0, err
+	}
+	if t.failed().code == 0 {
+		return 0, errors.New("a failure without a code")
+	}
+	return t.poll, nil
+}
 
 // Fetched is what is left of an answer to a library's request, and Renamed an item of a list under another URI.
 func Fetched(raw []byte) ([]byte, error) {

@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 	case "fault":
 		runFaultServer()
 		os.Exit(0)
+	case "task":
+		runTaskServer()
+		os.Exit(0)
 	case "sdk":
 		runSDKServer()
 		os.Exit(0)
