@@ -19,8 +19,9 @@ const (
 	// maxTasks bounds the tasks of all agents, those that have ended and are kept among them; see [frontend.Shares]. A call
 	// that finds no place goes on within its request.
 	maxTasks = 1000
-	// maxTaskBytes bounds what is kept of the results of all tasks.
-	maxTaskBytes = 64 << 20
+	// maxTaskBytes bounds what is kept of the results of all tasks, and maxTaskResult one of them, in bytes.
+	maxTaskBytes  = 64 << 20
+	maxTaskResult = maxTaskBytes / 4
 	// maxTaskLife bounds a task whose call has no deadline.
 	maxTaskLife = time.Hour
 	// defaultTaskKeep is how long a task can be asked for after the latest moment at which it can end.
@@ -122,14 +123,14 @@ func (s *tasks) end(t *task, status string, outcome json.RawMessage) {
 		return
 	}
 	size := int64(len(outcome))
-	for !s.bytes.Fits(t.agent, size) {
+	for size <= maxTaskResult && !s.bytes.Fits(t.agent, size) {
 		oldest := s.oldest(t.agent)
 		if oldest == nil {
 			break
 		}
 		s.dropLocked(oldest)
 	}
-	if s.bytes.Take(t.agent, size) {
+	if size == 0 || size <= maxTaskResult && s.bytes.Take(t.agent, size) {
 		t.held = size
 	} else {
 		status, outcome = taskCompleted, encodeResult(tool.Errorf(tool.ResultTooLarge,
@@ -168,7 +169,9 @@ func (s *tasks) dropLocked(t *task) {
 	t.expiry.Stop()
 	delete(s.byID, t.id)
 	s.places.Leave(t.agent, 1)
-	s.bytes.Leave(t.agent, t.held)
+	if t.held > 0 {
+		s.bytes.Leave(t.agent, t.held)
+	}
 }
 
 // dropAll forgets every task, after their calls have ended.

@@ -1,0 +1,238 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hermesd/hermesd/runtime/frontend/frontendtest"
+	"github.com/hermesd/hermesd/runtime/frontend/mcp"
+	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/provider/providertest"
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+func TestATaskIsItsAgentsAlone(t *testing.T) {
+	run, release, ended := held("jobs_run")
+	e := serve(t, providertest.New("jobs", run))
+	mine, other := e.tasker(t, frontendtest.Token), e.tasker(t, frontendtest.OtherToken)
+	id := mine.call("jobs_run", `{}`).TaskID
+	for name, a := range map[string]*taskAnswer{
+		"another agent asks":     other.get(id),
+		"another agent answers":  other.update(id, `{}`),
+		"another agent cancels":  other.cancel(id),
+		"a task that never was":  mine.get("none"),
+		"an answer to none":      mine.update("none", `{}`),
+		"a cancellation of none": mine.cancel("none"),
+		"no name":                mine.ask("tasks/get", "", `"x":1`),
+	} {
+		if a.refused == nil || a.refused.Code != -32602 || a.refused.http != http.StatusBadRequest {
+			t.Errorf("%s: %+v", name, a)
+		}
+	}
+	if a := mine.get(id); a.Status != "working" || len(ended) > 0 {
+		t.Errorf("then: %+v", a)
+	}
+	close(release)
+	mine.status(id, "completed")
+}
+
+func TestTheHeadersOfARequestForATaskNameIt(t *testing.T) {
+	run, release, _ := held("jobs_run")
+	e := serve(t, providertest.New("jobs", run))
+	c := e.tasker(t, frontendtest.Token)
+	id := c.call("jobs_run", `{}`).TaskID
+	for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
+		for name, header := range map[string]map[string]string{
+			"no name":        {"Mcp-Method": method},
+			"another name":   {"Mcp-Method": method, "Mcp-Name": "x" + id},
+			"no method":      {"Mcp-Name": id},
+			"another method": {"Mcp-Method": "tools/call", "Mcp-Name": id},
+		} {
+			header["Mcp-Protocol-Version"] = newer
+			resp := e.post(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"method":%q,"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":%q,"io.modelcontextprotocol/clientCapabilities":%s},"taskId":%q,"inputResponses":{}}}`, method, newer, tasksCaps, id), header)
+			var m struct {
+				ID    int
+				Error struct{ Code int }
+			}
+			if err := json.Unmarshal(readMessages(t, resp)[0], &m); err != nil || m.ID != 7 || m.Error.Code != -32020 || resp.StatusCode != http.StatusBadRequest {
+				t.Errorf("%s, %s: HTTP %d, %+v, %v", method, name, resp.StatusCode, m, err)
+			}
+		}
+	}
+	if a := c.get(id); a.Status != "working" {
+		t.Errorf("then: %+v", a)
+	}
+	close(release)
+}
+
+func TestACancelledTaskStaysCancelled(t *testing.T) {
+	run, _, ended := held("jobs_run")
+	e := serve(t, providertest.New("jobs", run))
+	c := e.tasker(t, frontendtest.Token)
+	id := c.call("jobs_run", `{}`).TaskID
+	for range 2 {
+		if a := c.cancel(id); a.ResultType != "complete" || a.Status != "" || a.TaskID != "" {
+			t.Errorf("the acknowledgement: %+v", a)
+		}
+	}
+	if err := <-ended; err != context.Canceled {
+		t.Error(err)
+	}
+	if a := c.get(id); a.Status != "cancelled" || a.Result != nil || a.Error != nil {
+		t.Errorf("then: %+v", a)
+	}
+}
+
+func TestTasksEndWithTheFrontEnd(t *testing.T) {
+	run, _, ended := held("jobs_run")
+	e := serve(t, providertest.New("jobs", run))
+	e.tasker(t, frontendtest.Token).call("jobs_run", `{}`)
+	if err := e.server.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+	default:
+		t.Error("it was closed while the call ran")
+	}
+}
+
+func TestTasksEndWithTheirAgent(t *testing.T) {
+	run, _, ended := held("jobs_run")
+	e := serve(t, providertest.New("jobs", run))
+	e.tasker(t, frontendtest.Token).call("jobs_run", `{}`)
+	e.Agents.Remove("desk")
+	e.server.Refresh()
+	<-ended
+}
+
+func TestATaskGoesOnWithoutTheRequest(t *testing.T) {
+	run, release, ended := held("jobs_run")
+	e := serve(t, providertest.New("jobs", run))
+	id := e.streamed(t).call("jobs_run", `{}`).TaskID // whose agent is "desk", too
+	c := e.tasker(t, frontendtest.Token)
+	if a := c.get(id); a.Status != "working" || len(ended) > 0 {
+		t.Errorf("%+v", a)
+	}
+	close(release)
+	c.status(id, "completed")
+}
+
+// asking is a job that asks for two names at once, and then for one more.
+func asking(ctx context.Context, host *provider.Host) (*tool.Result, error) {
+	type said struct {
+		text string
+		err  error
+	}
+	answers := make(chan said, 2)
+	for _, message := range []string{"one?", "two?"} {
+		go func() {
+			a, err := host.Ask(ctx, provider.Question{Message: message})
+			answers <- said{message + string(a.Content), err}
+		}()
+	}
+	var all []string
+	for range 2 {
+		s := <-answers
+		if s.err != nil {
+			return nil, s.err
+		}
+		all = append(all, s.text)
+	}
+	a, err := host.Ask(ctx, provider.Question{Message: "three?"})
+	if err != nil {
+		return nil, err
+	}
+	return tool.TextResult(strings.Join(append(all, a.Action), " ")), nil
+}
+
+func TestWhatATaskAsksForIsAnsweredByUpdates(t *testing.T) {
+	e := serve(t, providertest.New("jobs", job("jobs_ask", asking)))
+	c := e.tasker(t, frontendtest.Token)
+	id := c.call("jobs_ask", `{}`).TaskID
+	both := c.until(id, "two questions", func(a *taskAnswer) bool { return len(a.InputRequests) == 2 })
+	keys := map[string]string{}
+	for key, in := range both.InputRequests {
+		keys[in.Params.Message] = key
+		if in.Method != "elicitation/create" {
+			t.Errorf("%s asks by %s", key, in.Method)
+		}
+	}
+	if both.Status != "input_required" {
+		t.Errorf("the status is %s", both.Status)
+	}
+	for name, answers := range map[string]string{
+		"an answer of another kind":   `{%q:{"roots":[]}}`,
+		"an action that is none":      `{%q:{"action":"maybe"}}`,
+		"no object":                   `{%q:7}`,
+		"an object that says nothing": `{%q:{}}`,
+	} {
+		if a := c.update(id, fmt.Sprintf(answers, keys["one?"])); a.refused == nil || a.refused.Code != -32602 {
+			t.Errorf("%s: %+v", name, a)
+		}
+	}
+	if a := c.update(id, `{"nothing":{"ignored":true}}`); a.ResultType != "complete" {
+		t.Errorf("an answer to nothing: %+v", a.refused)
+	}
+	accept := `{%q:{"action":"accept","content":{"n":1}}}`
+	if a := c.update(id, fmt.Sprintf(accept, keys["one?"])); a.ResultType != "complete" || a.Status != "" {
+		t.Errorf("the first answer: %+v", a)
+	}
+	if a := c.get(id); a.Status != "input_required" || len(a.InputRequests) != 1 || a.InputRequests[keys["two?"]].Method == "" {
+		t.Errorf("after the first: %+v", a)
+	}
+	if a := c.update(id, fmt.Sprintf(accept, keys["one?"])); a.ResultType != "complete" {
+		t.Errorf("the first answer again: %+v", a)
+	}
+	c.update(id, fmt.Sprintf(accept, keys["two?"]))
+	third := c.until(id, "the third question", func(a *taskAnswer) bool { return a.Status == "input_required" })
+	for key, in := range third.InputRequests {
+		if in.Params.Message != "three?" || key == keys["one?"] || key == keys["two?"] {
+			t.Errorf("%s asks %s", key, in.Params.Message)
+		}
+		c.update(id, fmt.Sprintf(`{%q:{"action":"decline"}}`, key))
+	}
+	done := c.status(id, "completed")
+	for _, part := range []string{`one?{\"n\":1}`, `two?{\"n\":1}`, "decline"} {
+		if !strings.Contains(string(done.Result), part) {
+			t.Errorf("%s lacks %s", done.Result, part)
+		}
+	}
+}
+
+func TestAQuestionOfATaskThatNobodyAnswersEndsIt(t *testing.T) {
+	e := serveWith(t, &mcp.Options{AskTimeout: time.Millisecond}, providertest.New("jobs", job("jobs_ask", asking)))
+	c := e.tasker(t, frontendtest.Token)
+	if a := c.status(c.call("jobs_ask", `{}`).TaskID, "completed"); !strings.Contains(string(a.Result), "silence is not consent") {
+		t.Errorf("%+v %s", a, a.Result)
+	}
+}
+
+// A call asks first, and becomes a task when it is answered.
+func TestACallAsksBeforeItIsATask(t *testing.T) {
+	e := serve(t, providertest.New("jobs", answering("jobs_run", func(ctx context.Context, req *provider.Request) (*tool.Result, error) {
+		a, err := req.Host.Ask(ctx, provider.Question{Message: "who?"})
+		if err != nil {
+			return nil, err
+		}
+		req.Host.OnTask(ctx, time.Second)
+		return tool.TextResult("for " + string(a.Content)), nil
+	})))
+	c := e.tasker(t, frontendtest.Token)
+	first := c.call("jobs_run", `{}`)
+	if first.ResultType != "input_required" || first.TaskID != "" {
+		t.Fatalf("first: %+v", first)
+	}
+	second := c.ask("tools/call", "jobs_run", `"name":"jobs_run","arguments":{}`+answered(first.RequestState))
+	if second.ResultType != "task" || second.RequestState != "" || len(second.InputRequests) > 0 {
+		t.Fatalf("second: %+v %+v", second, second.refused)
+	}
+	if a := c.status(second.TaskID, "completed"); !strings.Contains(string(a.Result), `for {\"x\":1}`) {
+		t.Errorf("%s", a.Result)
+	}
+}

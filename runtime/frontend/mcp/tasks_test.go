@@ -1,0 +1,157 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+// beginTask makes a task that is due in a minute.
+func beginTask(t *testing.T, s *tasks, agent string, cancel context.CancelFunc) *task {
+	t.Helper()
+	made := s.begin(agent, time.Second, time.Now().Add(time.Minute), cancel)
+	if made == nil {
+		t.Fatal("there is no place")
+	}
+	return made
+}
+
+func TestATaskIsKeptAsLongAsItsAgentWasTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTasks(10 * time.Minute)
+		done, hung := beginTask(t, s, "a", func() {}), make(chan struct{})
+		over := beginTask(t, s, "a", func() { close(hung) })
+		s.end(done, taskCompleted, json.RawMessage(`{}`))
+		if v := s.seed(done); v.TTL != (11 * time.Minute).Milliseconds() {
+			t.Errorf("told %d ms", v.TTL)
+		}
+		time.Sleep(11*time.Minute - time.Second)
+		for _, task := range []*task{done, over} {
+			if _, err := s.view("a", task.id); err != nil {
+				t.Error("gone before its time")
+			}
+		}
+		time.Sleep(2 * time.Second)
+		for _, task := range []*task{done, over} {
+			if _, err := s.view("a", task.id); !errors.Is(err, errNoTask) {
+				t.Errorf("after its time: %v", err)
+			}
+		}
+		<-hung // a call without an end is cancelled then
+		s.end(over, taskCompleted, json.RawMessage(`{}`))
+		if len(s.byID) != 0 || !s.places.Fits("b", maxTasks) || !s.bytes.Fits("b", maxTaskBytes) {
+			t.Error("places are still taken")
+		}
+	})
+}
+
+func TestAnAgentHasNoMoreTasksThanItsShare(t *testing.T) {
+	s := newTasks(time.Minute)
+	defer s.dropAll()
+	for range maxTasks / 2 {
+		beginTask(t, s, "greedy", func() {})
+	}
+	h := &handover{tasks: s, agent: "greedy", became: make(chan struct{})}
+	if h.begin(t.Context(), time.Second); h.now() != nil {
+		t.Error("a task beyond the share")
+	}
+	h.end(false, tool.TextResult("plain")) // it was none
+	h.agent = "modest"
+	h.begin(t.Context(), time.Second)
+	first := h.now()
+	if h.begin(t.Context(), time.Second); first == nil || h.now() != first {
+		t.Error("another agent has no place, or two for one call")
+	}
+}
+
+func TestOldResultsMakeRoomForNewOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTasks(time.Hour)
+		defer s.dropAll()
+		quarter := json.RawMessage(bytes.Repeat([]byte{'1'}, maxTaskResult))
+		var all []*task
+		for range 3 {
+			made := beginTask(t, s, "a", func() {})
+			s.end(made, taskCompleted, quarter)
+			all = append(all, made)
+			time.Sleep(time.Second)
+		}
+		if _, err := s.view("a", all[0].id); err == nil {
+			t.Error("the oldest stayed")
+		}
+		for _, kept := range all[1:] {
+			if v, err := s.view("a", kept.id); err != nil || len(v.Result) != len(quarter) {
+				t.Errorf("a newer one: %v", err)
+			}
+		}
+		huge := beginTask(t, s, "a", func() {})
+		s.end(huge, taskCompleted, json.RawMessage(bytes.Repeat([]byte{'1'}, maxTaskResult+1)))
+		if v, err := s.view("a", huge.id); err != nil || !bytes.Contains(v.Result, []byte("result_too_large")) {
+			t.Errorf("what is more than one may be: %v", err)
+		}
+		other := beginTask(t, s, "b", func() {})
+		s.end(other, taskFailed, json.RawMessage(`{}`))
+		if v, err := s.view("b", other.id); err != nil || v.Status != taskFailed {
+			t.Errorf("another agent: %v", err)
+		}
+	})
+}
+
+func TestTheFirstEndOfATaskCounts(t *testing.T) {
+	s := newTasks(time.Minute)
+	defer s.dropAll()
+	cancelled := beginTask(t, s, "a", func() {})
+	if err := s.cancelTask("a", cancelled.id); err != nil {
+		t.Fatal(err)
+	}
+	s.end(cancelled, taskCompleted, json.RawMessage(`{}`))
+	s.tell(cancelled, "late")
+	if v, err := s.view("a", cancelled.id); err != nil || v.Status != taskCancelled || v.Result != nil || v.Message != "" {
+		t.Errorf("%+v %v", v, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.ask(ctx, cancelled, sdk.InputRequestMap{"q": &sdk.ListRootsParams{}}); err == nil || len(cancelled.open) > 0 {
+		t.Error("it asks when it has ended")
+	}
+}
+
+// Whatever a client sends about tasks is refused, or taken without harm.
+func FuzzTaskRequest(f *testing.F) {
+	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"tasks/update","params":{"taskId":"x","inputResponses":{"1-q":{"action":"accept","content":{"a":1}}}}}`), "x")
+	f.Add([]byte(`{"id":[],"method":"tasks/get","params":{"taskId":7}}`), "")
+	f.Add([]byte(`{"method":"tasks/cancel","params":[]}`), "y")
+	s := newTasks(time.Hour)
+	asking := s.begin("a", time.Second, time.Time{}, func() {})
+	f.Cleanup(s.dropAll)
+	f.Fuzz(func(t *testing.T, body []byte, header string) {
+		if !json.Valid(body) {
+			return // checked before
+		}
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest("POST", Path, nil)
+		r.Header.Set(nameHeader, header)
+		if !namesTask(w, r.Header, body) && !json.Valid(w.Body.Bytes()) {
+			t.Errorf("%s was refused with %s", body, w.Body)
+		}
+		var m struct{ Params taskParams }
+		if json.Unmarshal(body, &m) != nil {
+			return
+		}
+		for _, request := range []sdk.InputRequest{&sdk.ElicitParams{}, &sdk.CreateMessageWithToolsParams{}, &sdk.ListRootsParams{}} {
+			asking.open = map[string]*taskInput{"1-q": {"q", request, &taskQuestion{left: 1, given: sdk.InputResponseMap{}, done: make(chan struct{})}}}
+			if err := s.answer("a", asking.id, m.Params.Inputs); err != nil && len(asking.open) != 1 {
+				t.Errorf("%s was refused, and taken: %v", body, err)
+			}
+		}
+	})
+}
