@@ -83,6 +83,9 @@ func (s *taskServer) answer(m *rpc) string {
 		if len(script.Gets) > 1 {
 			script.Gets = script.Gets[1:]
 		}
+		if !strings.Contains(next, "pollIntervalMs") {
+			next = strings.Replace(next, `"status"`, `"pollIntervalMs":1,"status"`, 1)
+		}
 		return say(p.ID, next, "complete")
 	case "tasks/update", "tasks/cancel":
 		s.told = append(s.told, strings.TrimSpace(m.Method+" "+string(p.Inputs)))
