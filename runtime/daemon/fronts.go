@@ -143,6 +143,7 @@ func (f *fronts) close(ctx context.Context) error {
 		// It stops accepting at once, and then waits for streams that only the MCP front end lets go.
 		group.Go(func() error { return f.http.Shutdown(ctx) })
 	}
+	f.mcp.EndTasks()
 	f.desk.Drain(ctx)
 	group.Go(func() error { return f.mcp.Close(ctx) })
 	err := group.Wait()

@@ -44,6 +44,7 @@ type liveSession struct {
 	agent   string
 	version string // negotiated; "" until then
 	streams map[string]*kept
+	ids     *exactIDs
 	base    context.Context // ends when the client ends the session, and every call of the session with it
 	stop    context.CancelFunc
 	posts   sync.WaitGroup // requests that are being answered; none is added once base has ended
@@ -75,7 +76,7 @@ func (e *events) Open(ctx context.Context, sessionID, streamID string) error {
 		case !e.room.Take(agent.Name, 1):
 			return errTooManySessions
 		}
-		s = &liveSession{agent: agent.Name, streams: map[string]*kept{}}
+		s = &liveSession{agent: agent.Name, streams: map[string]*kept{}, ids: newExactIDs()}
 		s.base, s.stop = context.WithCancel(e.all)
 		e.sessions[sessionID] = s
 	}

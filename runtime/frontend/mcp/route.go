@@ -72,10 +72,15 @@ func (t *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (t *router) session(w http.ResponseWriter, r *http.Request, id string) {
 	events := t.server.events
 	session, version := events.of(frontend.AgentOf(r.Context()).Name, id)
-	if session != nil && r.Method == http.MethodPost {
-		if _, ok := takeIn(w, r); !ok {
-			return
+	if session != nil {
+		var body []byte
+		if r.Method == http.MethodPost {
+			var ok bool
+			if body, ok = takeIn(w, r); !ok {
+				return
+			}
 		}
+		w = exactly(w, r, body, session.ids)
 	}
 	ok := session != nil
 	said := r.Header.Get(versionHeader)
@@ -107,7 +112,7 @@ func (t *router) look(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !opensSession(raw) {
-		t.without.ServeHTTP(w, r)
+		t.without.ServeHTTP(exactly(w, r, raw, newExactIDs()), r)
 		return
 	}
 	if t.server.events.full(frontend.AgentOf(r.Context()).Name) {

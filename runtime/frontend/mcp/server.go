@@ -145,6 +145,10 @@ func (s *Server) Refresh() {
 	}
 }
 
+// EndTasks cancels the calls that go on without a request, whose results nobody could fetch any more. Call it before calls
+// in flight are waited for.
+func (s *Server) EndTasks() { s.tasks.cancelAll() }
+
 // Close ends all calls, sessions and streams, and waits for them until ctx ends. It may be called more than once.
 func (s *Server) Close(ctx context.Context) error {
 	s.stop() // before anything is waited for: an open stream would hold the shutdown to its deadline

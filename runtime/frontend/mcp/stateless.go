@@ -38,7 +38,7 @@ func (t *router) serveStateless(w http.ResponseWriter, r *http.Request) {
 		r.Body = io.NopCloser(bytes.NewReader(raw))
 	}
 	if body, ok := takeIn(w, r); ok && namesTask(w, r.Header, body) {
-		t.without.ServeHTTP(w, r)
+		t.without.ServeHTTP(exactly(w, r, body, newExactIDs()), r)
 	}
 }
 

@@ -102,6 +102,18 @@ func TestTasksEndWithTheFrontEnd(t *testing.T) {
 	}
 }
 
+func TestTasksEndBeforeCallsAreDrained(t *testing.T) {
+	run, _, ended := held("jobs_run")
+	e := serve(t, providertest.New("jobs", run, job("jobs_quick", func(context.Context, *provider.Host) (*tool.Result, error) { return tool.TextResult("plain"), nil })))
+	c := e.tasker(t, frontendtest.Token)
+	c.call("jobs_run", `{}`)
+	e.server.EndTasks()
+	<-ended
+	if a := c.call("jobs_quick", `{}`); a.ResultType != "complete" {
+		t.Errorf("a call became a task when tasks had ended: %+v", a)
+	}
+}
+
 func TestTasksEndWithTheirAgent(t *testing.T) {
 	run, _, ended := held("jobs_run")
 	e := serve(t, providertest.New("jobs", run))

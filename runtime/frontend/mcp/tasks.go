@@ -43,6 +43,7 @@ type tasks struct {
 	keep time.Duration
 
 	mu     sync.Mutex // guards everything below, and the tasks
+	ending bool // no call becomes a task any more
 	byID   map[string]*task
 	places frontend.Shares
 	bytes  frontend.Shares // of outcomes
@@ -99,7 +100,7 @@ func (s *tasks) begin(agent string, poll time.Duration, until time.Time, cancel 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.places.Take(agent, 1) {
+	if s.ending || !s.places.Take(agent, 1) {
 		return nil
 	}
 	t := &task{
@@ -171,6 +172,19 @@ func (s *tasks) dropLocked(t *task) {
 	s.places.Leave(t.agent, 1)
 	if t.held > 0 {
 		s.bytes.Leave(t.agent, t.held)
+	}
+}
+
+// cancelAll ends every task, and lets no call become one any more.
+func (s *tasks) cancelAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ending = true
+	for _, t := range s.byID {
+		if !t.final() {
+			t.finish(taskCancelled)
+			t.cancel()
+		}
 	}
 }
 

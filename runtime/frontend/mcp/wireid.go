@@ -22,7 +22,22 @@ type exactIDs struct {
 
 func newExactIDs() *exactIDs { return &exactIDs{mark: rand.Text() + ":"} }
 
-// hide is a message of the client whose numbers reach the SDK unharmed.
+// hideAll is hide for a message or a batch of them.
+func (x *exactIDs) hideAll(raw json.RawMessage) json.RawMessage {
+	batch := []byte{'['}
+	each := func(message json.RawMessage) {
+		if len(batch) > 1 {
+			batch = append(batch, ',')
+		}
+		batch = append(batch, x.hide(message)...)
+	}
+	if !rawjson.Elements(raw, each) {
+		return x.hide(raw)
+	}
+	return append(batch, ']')
+}
+
+// hide is a message of the client whose numbers reach the SDK unharmed. (The id of an answer is one of the SDK's own.)
 func (x *exactIDs) hide(raw json.RawMessage) json.RawMessage {
 	var id, method, params json.RawMessage
 	rawjson.Members(raw, func(key string, value json.RawMessage) {
@@ -35,7 +50,7 @@ func (x *exactIDs) hide(raw json.RawMessage) json.RawMessage {
 			params = value
 		}
 	})
-	if harmed(id) {
+	if method != nil && harmed(id) {
 		raw = replace(raw, "id", x.hidden(id))
 	}
 	if name, _ := rawjson.String(method); name != methodCancelled {

@@ -60,3 +60,11 @@ func FuzzExactIDs(f *testing.F) {
 		}
 	})
 }
+
+func TestAnAnswersIDIsLeftAlone(t *testing.T) {
+	for _, raw := range []string{`{"jsonrpc":"2.0","id":5.0,"result":{}}`, `[{"jsonrpc":"2.0","id":5.0,"result":{}}]`} {
+		if got := newExactIDs().hideAll(json.RawMessage(raw)); string(got) != raw {
+			t.Errorf("%s became %s", raw, got)
+		}
+	}
+}
