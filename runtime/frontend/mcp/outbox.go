@@ -91,7 +91,11 @@ func (c *streamConn) send(ctx context.Context, raw []byte) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	l := c.out.put(raw)
+	return c.sent(ctx, c.out.put(raw))
+}
+
+// sent waits as send does.
+func (c *streamConn) sent(ctx context.Context, l *letter) error {
 	select {
 	case <-l.sent:
 		return l.err

@@ -58,24 +58,27 @@ func (r *requests) begin(id any, this *request) error {
 	return nil
 }
 
-// finish writes the answer to a request, whose id its client may use again as soon as it has read that.
-func (r *requests) finish(id any, ok bool, write func() error) error {
+// end takes a request out, whose id its client may use again as soon as it has read the answer. The request is nil if
+// nothing of this id is open.
+func (r *requests) end(id any) *request {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	this := r.open[id]
 	delete(r.open, id)
-	r.mu.Unlock()
-	err := write()
+	return this
+}
+
+// answered notes that the answer to a request that end returned is written.
+func (r *requests) answered(this *request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if this == nil {
-		return err
+		return
 	}
-	r.begun = r.begun || this.initializes && ok
 	if r.answering--; r.answering == 0 && r.done != nil {
 		close(r.done)
 		r.done = nil
 	}
-	return err
 }
 
 // cancel ends a call that the SDK does not know. It reports whether there is one of this id.
@@ -90,11 +93,18 @@ func (r *requests) cancel(id any) bool {
 	return true
 }
 
-// end lets none begin any more.
-func (r *requests) end() {
+// close lets none begin any more.
+func (r *requests) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
+}
+
+// beginSession notes that the answer to initialize is on its way.
+func (r *requests) beginSession() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.begun = true
 }
 
 // inSession reports whether the client's session has begun.

@@ -132,10 +132,18 @@ func (c *streamConn) Write(ctx context.Context, m jsonrpc.Message) error {
 		return nil
 	}
 	raw = c.ids.show(raw)
-	if r, ok := m.(*jsonrpc.Response); ok {
-		return c.requests.finish(r.ID.Raw(), r.Error == nil, func() error { return c.send(ctx, raw) })
+	r, ok := m.(*jsonrpc.Response)
+	if !ok {
+		return c.send(ctx, raw)
 	}
-	return c.send(ctx, raw)
+	this := c.requests.end(r.ID.Raw())
+	l := c.out.put(raw)
+	if this != nil && this.initializes && r.Error == nil {
+		c.requests.beginSession() // what is answered from now on is written after this answer
+	}
+	err = c.sent(ctx, l)
+	c.requests.answered(this)
+	return err
 }
 
 // Close implements [sdk.Connection].
@@ -144,7 +152,7 @@ func (c *streamConn) Close() error { return c.end(nil) }
 func (c *streamConn) end(cause error) error {
 	c.once.Do(func() {
 		c.cause = cause
-		c.requests.end()
+		c.requests.close()
 		close(c.closed)
 		c.err = c.rwc.Close()
 	})

@@ -32,12 +32,11 @@ func (c *streamConn) call(ctx context.Context, call *plainCall) error {
 		defer c.requests.calls.Done()
 		defer cancel()
 		message, err := c.serve(ctx, c, call)
-		err = c.requests.finish(id, true, func() error {
-			if err != nil {
-				return err
-			}
-			return c.send(context.Background(), message)
-		})
+		this := c.requests.end(id)
+		if err == nil {
+			err = c.send(context.Background(), message)
+		}
+		c.requests.answered(this)
 		if err != nil {
 			c.log.Debug("a call was not answered", "tool", call.name, "error", err)
 		}
