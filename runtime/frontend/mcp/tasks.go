@@ -201,7 +201,7 @@ func (s *tasks) dropAll() {
 func (s *tasks) tell(t *task, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !t.final() && t.message != message {
+	if message != "" && !t.final() {
 		t.message, t.updated = frontend.Clip(message, maxTaskMessage), time.Now()
 	}
 }
