@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -39,8 +40,8 @@ func (f *faulty) after() error {
 	return nil
 }
 
-// openFaulty opens a log on a storage that can be made to fail.
-func openFaulty(t testing.TB, dir string, opts audit.Options) (*books, *faulty) {
+// openWith opens a log on a storage that change has changed. It is the test's to close.
+func openWith(t testing.TB, dir string, opts audit.Options, change func(audit.Storage) audit.Storage) *books {
 	t.Helper()
 	s, err := store.Open(dir, nil)
 	if err != nil {
@@ -60,23 +61,56 @@ func openFaulty(t testing.TB, dir string, opts audit.Options) (*books, *faulty) 
 		t.Fatal(err)
 	}
 	opts.Key = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
-	f := &faulty{Storage: w}
-	l, err := audit.Open(t.Context(), f, j, &opts)
+	l, err := audit.Open(t.Context(), change(w), j, &opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &books{l, s, dir, opts.Key}, f
+	return &books{l, s, dir, opts.Key}
 }
 
-// slow is a storage that is not done with anything until it may go on.
+func openFaulty(t testing.TB, dir string, opts audit.Options) (*books, *faulty) {
+	t.Helper()
+	f := &faulty{}
+	return openWith(t, dir, opts, func(w audit.Storage) audit.Storage {
+		f.Storage = w
+		return f
+	}), f
+}
+
+// slow is a storage that waits while the gate is locked.
 type slow struct {
 	audit.Storage
-	goOn chan struct{}
+	gate sync.Mutex
 }
 
-func (s slow) Write(ctx context.Context, fn func(context.Context, *sql.Conn) error) error {
-	<-s.goOn
+func (s *slow) Write(ctx context.Context, fn func(context.Context, *sql.Conn) error) error {
+	s.gate.Lock()
+	defer s.gate.Unlock()
 	return s.Storage.Write(ctx, fn)
+}
+
+func TestCallsWaitForATableThatIsSlowerThanTheJournal(t *testing.T) {
+	disk := &slow{}
+	b := openWith(t, t.TempDir(), audit.Options{Arguments: true}, func(w audit.Storage) audit.Storage {
+		disk.Storage = w
+		return disk
+	})
+	big := started("big")
+	big.Arguments = []byte(`"` + strings.Repeat("x", 60_000) + `"`)
+	disk.gate.Lock()
+	for n := 0; !b.Crowded(); n++ {
+		if err := b.Started(t.Context(), big); err != nil || n > 1000 {
+			t.Fatal(n, err)
+		}
+	}
+	waits := b.Head().Seq
+	disk.gate.Unlock()
+	call(t, b, "next")
+	var rows int64
+	if err := b.store.Read().QueryRow("SELECT count(*) FROM audit").Scan(&rows); err != nil || rows < waits {
+		t.Errorf("a call began when the table had %d records of %d, %v", rows, waits, err)
+	}
+	b.shut(t)
 }
 
 func lost(t *testing.T, b *books) (ids []string) {
@@ -120,9 +154,9 @@ func TestAJournalThatWasFullIsUsedAgain(t *testing.T) {
 		if err := b.Started(t.Context(), big); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if _, err := b.Query(t.Context(), nil); err != nil {
-		t.Fatal(err)
+		if _, err := b.Query(t.Context(), nil); err != nil { // which fails to store, so that the other file is used
+			t.Fatal(err)
+		}
 	}
 	disk.refuse.Store(false)
 	if _, err := b.Query(t.Context(), nil); err != nil { // which stores all that waits

@@ -1,0 +1,4 @@
+package audit
+
+// Crowded reports whether calls wait for the table.
+func (l *Log) Crowded() bool { return l.crowded.Load() }
