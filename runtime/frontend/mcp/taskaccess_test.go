@@ -248,3 +248,54 @@ func TestACallAsksBeforeItIsATask(t *testing.T) {
 		t.Errorf("%s", a.Result)
 	}
 }
+
+// Several tools in one call share its task, whatever each of them does with the client before and after.
+func TestACallOfSeveralToolsIsOneTask(t *testing.T) {
+	begin := make(chan struct{})
+	e := serve(t, providertest.New("jobs",
+		answering("jobs_ask", func(ctx context.Context, req *provider.Request) (*tool.Result, error) {
+			var all []string
+			for range 2 {
+				a, err := req.Host.Ask(ctx, provider.Question{Message: "who?"})
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, a.Action)
+			}
+			return tool.TextResult(strings.Join(all, ", then ")), nil
+		}),
+		answering("jobs_run", func(ctx context.Context, req *provider.Request) (*tool.Result, error) {
+			<-begin
+			req.Host.OnTask(ctx, time.Second)
+			req.Host.OnTask(ctx, time.Second)
+			return tool.TextResult("ran"), nil
+		}),
+	))
+	c := e.tasker(t, frontendtest.Token)
+	const both = `"name":"tool_call","arguments":{"calls":[{"name":"jobs_ask","arguments":{}},{"name":"jobs_run","arguments":{}}]}`
+	first := c.ask("tools/call", "tool_call", both)
+	if first.ResultType != "input_required" {
+		t.Fatalf("first: %+v %+v", first, first.refused)
+	}
+	close(begin) // while the question is with the client
+	second := c.ask("tools/call", "tool_call", both+answered(first.RequestState))
+	id := second.TaskID
+	if second.ResultType == "input_required" { // the second question was quicker than the task
+		second = c.ask("tools/call", "tool_call", both+answered(second.RequestState))
+		id = second.TaskID
+	} else {
+		asking := c.until(id, "the second question", func(a *taskAnswer) bool { return a.Status == "input_required" })
+		for key := range asking.InputRequests {
+			c.update(id, fmt.Sprintf(`{%q:{"action":"accept","content":{}}}`, key))
+		}
+	}
+	if second.ResultType != "task" {
+		t.Fatalf("second: %+v %+v", second, second.refused)
+	}
+	done := c.status(id, "completed")
+	for _, part := range []string{"accept, then accept", "ran"} {
+		if !strings.Contains(string(done.Result), part) {
+			t.Errorf("%s lacks %s", done.Result, part)
+		}
+	}
+}
