@@ -43,7 +43,7 @@ type tasks struct {
 	keep time.Duration
 
 	mu     sync.Mutex // guards everything below, and the tasks
-	ending bool // no call becomes a task any more
+	ending bool       // no call becomes a task any more
 	byID   map[string]*task
 	places frontend.Shares
 	bytes  frontend.Shares // of outcomes
