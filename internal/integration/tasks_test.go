@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -59,18 +60,32 @@ func (d *running) tasked(method, name, members string) *taskAnswer {
 	return nil
 }
 
+// compute begins a task that takes its time.
+func (d *running) compute(seconds float64) (id string) {
+	d.t.Helper()
+	a := d.tasked("tools/call", "slow_compute", fmt.Sprintf(`"name":"slow_compute","arguments":{"seconds":%g}`, seconds))
+	if a.Result.ResultType != "task" || a.Result.Status != "working" {
+		d.t.Fatalf("got %+v %+v", a.Result, a.Error)
+	}
+	return a.Result.TaskID
+}
+
+// task asks how a task goes.
+func (d *running) task(id string) *taskAnswer {
+	d.t.Helper()
+	return d.tasked("tasks/get", id, fmt.Sprintf(`"taskId":%q`, id))
+}
+
+// working is a block of a server that makes tasks.
+func working(t *testing.T) string {
+	t.Helper()
+	return fmt.Sprintf("tools {\n  tool_search = false\n}\nmcp_server \"work\" {\n  command = [%q]\n  prefix  = \"\"\n}\n", testbin.Build(t, "internal/testbin/mcpserver"))
+}
+
 // A task is one call: it is on record when it starts and when the task has ended, and a stop of the daemon ends it.
 func TestATaskIsOneCallOnRecord(t *testing.T) {
-	d := start(t, fmt.Sprintf("tools {\n  tool_search = false\n}\nmcp_server \"work\" {\n  command = [%q]\n  prefix  = \"\"\n}\n", testbin.Build(t, "internal/testbin/mcpserver")))
+	d := start(t, working(t))
 	ready(t, d, "slow_compute")
-	compute := func(seconds float64) string {
-		a := d.tasked("tools/call", "slow_compute", fmt.Sprintf(`"name":"slow_compute","arguments":{"seconds":%g}`, seconds))
-		if a.Result.ResultType != "task" || a.Result.Status != "working" {
-			t.Fatalf("got %+v %+v", a.Result, a.Error)
-		}
-		return a.Result.TaskID
-	}
-	get := func(id string) *taskAnswer { return d.tasked("tasks/get", id, fmt.Sprintf(`"taskId":%q`, id)) }
 	type record struct{ Kind, Tool, Outcome, Code string }
 	records := func() (list []record) {
 		t.Helper()
@@ -81,19 +96,19 @@ func TestATaskIsOneCallOnRecord(t *testing.T) {
 		return list
 	}
 
-	long := compute(50)
+	long := d.compute(50)
 	if list := records(); len(list) != 1 || list[0].Kind != "started" {
 		t.Errorf("while it runs: %+v", list)
 	}
-	id := compute(0.3)
-	eventually(t, "the short one is done", func() bool { return get(id).Result.Status == "completed" })
-	if a := get(id); !strings.Contains(string(a.Result.Result), "computed for 0.3 seconds") {
+	id := d.compute(0.3)
+	eventually(t, "the short one is done", func() bool { return d.task(id).Result.Status == "completed" })
+	if a := d.task(id); !strings.Contains(string(a.Result.Result), "computed for 0.3 seconds") {
 		t.Errorf("its result: %s", a.Result.Result)
 	}
 	if list := records(); len(list) != 3 || list[0].Kind != "finished" || list[0].Outcome != "ok" {
 		t.Errorf("when one has ended: %+v", list)
 	}
-	if a := get(long); a.Result.Status != "working" {
+	if a := d.task(long); a.Result.Status != "working" {
 		t.Errorf("the long one: %+v", a.Result)
 	}
 
@@ -104,10 +119,56 @@ func TestATaskIsOneCallOnRecord(t *testing.T) {
 	}
 	d = launchConfig(t, d.dir, d.config)
 	d.awaitReady()
-	if a := get(long); a.Error == nil || a.Error.Code != -32602 {
+	if a := d.task(long); a.Error == nil || a.Error.Code != -32602 {
 		t.Errorf("after the restart: %+v", a)
 	}
 	if list := records(); len(list) != 4 || list[0].Kind != "finished" || list[0].Code != "cancelled" {
 		t.Errorf("then: %+v", list)
+	}
+}
+
+// A daemon behind a daemon, over `hermesd mcp`: each is the client of one task and has another for its own client.
+func TestATaskPassesThroughTwoDaemons(t *testing.T) {
+	inner := start(t, working(t))
+	ready(t, inner, "slow_compute")
+	outer := start(t, fmt.Sprintf("tools {\n  tool_search = false\n}\nmcp_server \"inner\" {\n  command = [%q, \"mcp\", \"-c\", %q]\n  prefix  = \"\"\n}\n",
+		filepath.Join(bin, "hermesd"), inner.config))
+	ready(t, outer, "slow_compute", "multi_input")
+	id := outer.compute(0.5)
+	eventually(t, "it is done", func() bool { return outer.task(id).Result.Status == "completed" })
+	if a := outer.task(id); !strings.Contains(string(a.Result.Result), "computed for 0.5 seconds") {
+		t.Errorf("its result: %s", a.Result.Result)
+	}
+	if a := inner.task(id); a.Error == nil {
+		t.Errorf("the inner daemon knows the outer one's task: %+v", a.Result)
+	}
+	long := outer.compute(50)
+	outer.tasked("tasks/cancel", long, fmt.Sprintf(`"taskId":%q`, long))
+	eventually(t, "it is cancelled behind both", func() bool {
+		out, _, _ := inner.hermesd("audit", "query", "--json", "--tool", "slow_compute")
+		return strings.Contains(out, `"cancelled"`)
+	})
+}
+
+// Whoever cannot come back for a result gets it at once, or is told what the server wants.
+func TestWithoutTasksACallIsAnsweredWhenItHasEnded(t *testing.T) {
+	d := start(t, working(t))
+	ready(t, d, "slow_compute", "failing_job")
+	for body, want := range map[string]string{
+		`{"name":"slow_compute","arguments":{"seconds":0.1}}`: "computed for 0.1 seconds",
+		`{"name":"failing_job","arguments":{}}`:               `io.modelcontextprotocol/tasks`,
+	} {
+		resp, err := http.Post(d.url+"/v1/calls", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || !strings.Contains(string(all), want) {
+			t.Errorf("%s: %s %v", body, all, err)
+		}
+	}
+	if text, failed := call(t, d.connect(nil), "slow_compute", map[string]any{"seconds": 0.1}); failed || text != "computed for 0.1 seconds" {
+		t.Errorf("an MCP client without tasks: %s", text)
 	}
 }
