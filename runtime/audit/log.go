@@ -100,9 +100,10 @@ type Log struct {
 
 	mu      sync.Mutex
 	open    *group
-	taken   *group        // is being written; what of it nobody waits for may come back
 	changed chan struct{} // closed and replaced when the table has grown
 	closed  bool
+
+	taken, takenSize int // entries and bytes that are being written, and come back if that fails
 
 	wake  chan struct{} // somebody should write the open group now
 	timer *time.Timer   // somebody should write it soon
@@ -137,7 +138,7 @@ type Head struct {
 // finished are recorded as [tool.OutcomeLost].
 func Open(ctx context.Context, storage Storage, journal Journal, opts *Options) (*Log, error) {
 	l := &Log{
-		storage: storage, journal: journal, chain: newChain(), unended: map[string]int64{}, open: newGroup(), taken: newGroup(),
+		storage: storage, journal: journal, chain: newChain(), unended: map[string]int64{}, open: newGroup(),
 		changed: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 	if opts != nil {

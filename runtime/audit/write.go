@@ -21,8 +21,8 @@ func (l *Log) add(r *tool.Record) (*group, error) {
 	switch {
 	case l.closed:
 		return nil, errClosed
-	case len(g.entries)+len(l.taken.entries) >= maxPending, g.size+l.taken.size >= maxPendingSize:
-		return nil, fmt.Errorf("%d audit records wait to be written", len(g.entries)+len(l.taken.entries))
+	case len(g.entries)+l.taken >= maxPending, g.size+l.takenSize >= maxPendingSize:
+		return nil, fmt.Errorf("%d audit records wait to be written", len(g.entries)+l.taken)
 	}
 	g.entries, g.size = append(g.entries, e), g.size+e.size()
 	if len(g.entries) == 1 {
@@ -66,18 +66,18 @@ func (l *Log) writeGroup() error {
 		l.mu.Unlock()
 		return nil
 	}
-	l.open, l.taken = newGroup(), g
+	l.open, l.taken, l.takenSize = newGroup(), len(g.entries), g.size
 	l.mu.Unlock()
 
 	err := l.append(g)
 	if err == nil && l.unwritten.Swap(nil) != nil {
 		l.log.Info("audit records can be written again")
 	}
-	if err != nil && l.unwritten.Swap(&err) == nil {
-		l.log.Error("audit records cannot be written", "error", err)
+	if err != nil {
+		l.failed(err)
 	}
 	l.mu.Lock()
-	l.taken = newGroup()
+	l.taken, l.takenSize = 0, 0
 	if g.err = err; err != nil {
 		l.keepEnds(g)
 	}
@@ -110,6 +110,12 @@ func (l *Log) append(g *group) error {
 		l.crowded.Store(true)
 	}
 	return nil
+}
+
+func (l *Log) failed(err error) {
+	if l.unwritten.Swap(&err) == nil {
+		l.log.Error("audit records cannot be written", "error", err)
+	}
 }
 
 // keepEnds puts back what nobody waits for. Its caller holds l.mu.
