@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,8 +46,12 @@ mcp_server "suite" {
 			defer cancel()
 			cmd := exec.CommandContext(ctx, testnode.Node(t), args...)
 			cmd.Env, cmd.Dir, cmd.WaitDelay = testnode.Env(t), t.TempDir(), time.Second
-			if out, err := cmd.CombinedOutput(); err != nil {
+			out, err := cmd.CombinedOutput()
+			if err != nil {
 				t.Errorf("conformance: %v\n%s", err, out)
+			}
+			if _, total, ok := strings.Cut(string(out), "\nTotal: "); ok {
+				t.Logf("checks: %s", strings.TrimSpace(total))
 			}
 		})
 	}

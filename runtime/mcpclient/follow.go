@@ -162,7 +162,7 @@ func (f *following) take(ctx context.Context, t *taskState) (*outcome, error) {
 		return nil, t.failed()
 	case taskCancelled:
 		f.ended = true
-		return nil, tool.Errorf(tool.Cancelled, "server %q cancelled the task; it may have had effects", f.s.p.opts.Name)
+		return nil, tool.Errorf(tool.Cancelled, "server %q cancelled the task; it may have had effects", f.s.p.opts.Name).With("task_status", taskCancelled)
 	case taskAsking:
 		if err := f.ask(ctx, t.inputs); err != nil {
 			return nil, err

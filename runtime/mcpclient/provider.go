@@ -12,6 +12,11 @@
 // but for the stream that they come on over HTTP. See [line.belongsTo] for the rule; a question that cannot be placed is
 // refused, a log line that cannot be placed goes to the daemon's log.
 //
+// # Tasks
+//
+// A server of protocol 2026-07-28 may answer a call with a task, if the call's host can let go of it. The call then follows
+// the task to its end, and hands the server the answers that it asks for ([session.follow]).
+//
 // # Faults
 //
 // A call that is slow, or that the tool fails, fails alone. Only the end of the connection ends the session: the end of

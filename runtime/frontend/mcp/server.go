@@ -5,6 +5,9 @@
 // and subscriptions outlive a change of the catalog. It has one tool of its own, the dispatcher, that no list shows:
 // every call, of whatever name, goes through it to the desk, and tools/list is answered with the bytes of the agent's
 // assembly.
+//
+// A call may outlive its request in two ways, both since protocol 2026-07-28: it asks its client something and waits for the
+// request that brings the answer ([parked]), or it becomes a task, which the client looks after ([tasks]).
 package mcp
 
 import (

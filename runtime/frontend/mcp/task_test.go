@@ -224,7 +224,8 @@ func TestHowATaskEnds(t *testing.T) {
 		"with an error of hermesd":           {err: tool.Errorf(tool.OutcomeUnknown, "it broke"), status: "completed", result2: `outcome_unknown`},
 		"with an error of the protocol":      {err: tool.Errorf(tool.ToolFailed, "it failed").With("task_error", map[string]any{"code": -32001, "message": "boom", "data": 1}), status: "failed", err2: `{"code":-32001,"message":"boom","data":1}`},
 		"for want of a capability":           {err: tool.Errorf(tool.Unsupported, "sampling").With("required_capabilities", json.RawMessage(`{"sampling":{}}`)), status: "failed", err2: `{"code":-32021,"message":"sampling","data":{"requiredCapabilities":{"sampling":{}}}}`},
-		"cancelled by the server":            {err: tool.Errorf(tool.Cancelled, "the server did"), status: "cancelled"},
+		"cancelled by the server":            {err: tool.Errorf(tool.Cancelled, "the server did").With("task_status", "cancelled"), status: "cancelled"},
+		"cancelled, as a tool says":          {result: &tool.Result{Content: []tool.Content{tool.Text(`{"code":"cancelled"}`)}, IsError: true}, status: "completed", result2: "cancelled"},
 		"with a result that is no JSON":      {result: &tool.Result{Content: []tool.Content{tool.Content(`{"type":`)}}, status: "completed", result2: `bad_answer`},
 		"with a tool's text like an error's": {result: tool.TextResult(`{"task_error":{"code":1}}`), status: "completed", result2: `task_error`},
 	}

@@ -185,19 +185,19 @@ func readInput(asked sdk.InputRequest, raw json.RawMessage) (sdk.InputResponse, 
 	return answers[key], nil
 }
 
-// taskEnding is a call's result as the end of a task: one of the protocol's errors, a cancellation, or a result of the
-// tool, which may be an error, too.
+// taskEnding is a call's result as the end of a task: one of the protocol's errors, a cancellation by the server, both of
+// which the provider's error tells, or a result of the tool, which may be an error, too.
 func taskEnding(r *tool.Result) (status string, outcome json.RawMessage) {
 	var e struct {
-		Code   tool.Code      `json:"code"`
+		Status string         `json:"task_status"`
 		Server *jsonrpc.Error `json:"task_error"`
 	}
 	if r.IsError && json.Unmarshal([]byte(r.Text()), &e) != nil {
-		e.Code, e.Server = "", nil
+		e.Status, e.Server = "", nil
 	}
 	var failure *jsonrpc.Error
 	switch {
-	case e.Code == tool.Cancelled:
+	case e.Status == taskCancelled:
 		return taskCancelled, nil
 	case e.Server != nil:
 		failure = e.Server
