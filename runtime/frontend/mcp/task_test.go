@@ -201,6 +201,9 @@ func TestACallThatBecomesATaskIsAnsweredWithIt(t *testing.T) {
 			}
 			close(release)
 			done := c.status(created.TaskID, "completed")
+			if done.StatusMessage != "" {
+				t.Errorf("it is done and still %q", done.StatusMessage)
+			}
 			if result := string(done.Result); !strings.Contains(result, way.text) || !strings.Contains(result, `"resultType":"complete"`) || done.Error != nil {
 				t.Errorf("completed: %+v %s", done, result)
 			}
@@ -236,6 +239,9 @@ func TestHowATaskEnds(t *testing.T) {
 			got := client.status(client.call("jobs_run", `{}`).TaskID, c.status)
 			if got.Status != c.status || !strings.Contains(string(got.Result), c.result2) || (got.Result == nil) != (c.result2 == "") {
 				t.Errorf("got %+v, result %s", got, got.Result)
+			}
+			if (got.StatusMessage != "") != (c.status == "failed") {
+				t.Errorf("the message is %q", got.StatusMessage)
 			}
 			if diff := cmp.Diff(c.err2, string(got.Error)); diff != "" {
 				t.Error(diff)

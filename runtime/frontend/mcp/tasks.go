@@ -139,11 +139,15 @@ func (s *tasks) end(t *task, status string, outcome json.RawMessage) {
 	}
 	t.finish(status)
 	t.outcome = outcome
+	var failure jsonrpc.Error
+	if status == taskFailed && json.Unmarshal(outcome, &failure) == nil {
+		t.message = frontend.Clip(failure.Message, maxTaskMessage)
+	}
 }
 
 // finish gives a task its last state.
 func (t *task) finish(status string) {
-	t.status, t.updated = status, time.Now()
+	t.status, t.message, t.updated = status, "", time.Now()
 	t.ended = t.updated
 	clear(t.open)
 }
