@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"fmt"
 	"sync"
 	"time"
 
@@ -72,20 +71,6 @@ type task struct {
 	held    int64           // what it takes of the room for outcomes, in bytes
 	asked   int             // how many things the client was asked for, ever
 	open    map[string]*taskInput
-}
-
-// taskInput is one thing that a task asks its client for.
-type taskInput struct {
-	id       string // the asker's
-	request  sdk.InputRequest
-	question *taskQuestion
-}
-
-// taskQuestion is what was asked for together.
-type taskQuestion struct {
-	left  int
-	given sdk.InputResponseMap
-	done  chan struct{} // closed when nothing is left
 }
 
 func (t *task) final() bool { return t.status != taskWorking }
@@ -265,61 +250,5 @@ func (s *tasks) cancelTask(agent, id string) error {
 	}
 	t.finish(taskCancelled)
 	t.cancel()
-	return nil
-}
-
-// ask puts requests to the client of a task and waits for all answers.
-func (s *tasks) ask(ctx context.Context, t *task, requests sdk.InputRequestMap) (sdk.InputResponseMap, error) {
-	q := &taskQuestion{left: len(requests), given: sdk.InputResponseMap{}, done: make(chan struct{})}
-	var keys []string
-	s.mu.Lock()
-	if !t.final() {
-		for id, request := range requests {
-			t.asked++ // no key stands for two things in the life of a task
-			key := fmt.Sprintf("%d-%s", t.asked, id)
-			t.open[key] = &taskInput{id, request, q}
-			keys = append(keys, key)
-		}
-		t.updated = time.Now()
-	}
-	s.mu.Unlock()
-	select {
-	case <-q.done:
-		return q.given, nil
-	case <-ctx.Done():
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, key := range keys {
-		delete(t.open, key)
-	}
-	return nil, context.Cause(ctx)
-}
-
-// answer hands an agent's answers to its task. Those that nothing asks for are left aside, as SEP-2663 has it.
-func (s *tasks) answer(agent, id string, responses map[string]json.RawMessage) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t, err := s.find(agent, id)
-	if err != nil {
-		return err
-	}
-	given := sdk.InputResponseMap{}
-	for key, raw := range responses {
-		if in := t.open[key]; in != nil {
-			if given[key], err = readInput(in.request, raw); err != nil {
-				return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("inputResponses[%q]: %v", frontend.Clip(key, 100), err)}
-			}
-		}
-	}
-	for key, response := range given {
-		in := t.open[key]
-		delete(t.open, key)
-		in.question.given[in.id] = response
-		if in.question.left--; in.question.left == 0 {
-			close(in.question.done)
-		}
-		t.updated = time.Now()
-	}
 	return nil
 }

@@ -158,33 +158,6 @@ func namesTask(w http.ResponseWriter, h http.Header, body json.RawMessage) bool 
 	return true
 }
 
-// readInput is a client's answer to what it was asked for.
-func readInput(asked sdk.InputRequest, raw json.RawMessage) (sdk.InputResponse, error) {
-	const key = "answer"
-	object, err := json.Marshal(map[string]json.RawMessage{key: raw})
-	if err != nil {
-		return nil, err
-	}
-	var answers sdk.InputResponseMap
-	if err := json.Unmarshal(object, &answers); err != nil {
-		return nil, err
-	}
-	fits := false
-	switch r := answers[key].(type) {
-	case *sdk.ElicitResult:
-		_, fits = asked.(*sdk.ElicitParams)
-		fits = fits && (r.Action == "accept" || r.Action == "decline" || r.Action == "cancel")
-	case *sdk.CreateMessageWithToolsResult:
-		_, fits = asked.(*sdk.CreateMessageWithToolsParams)
-	case *sdk.ListRootsResult:
-		_, fits = asked.(*sdk.ListRootsParams)
-	}
-	if !fits {
-		return nil, errors.New("it is no answer to this request")
-	}
-	return answers[key], nil
-}
-
 // taskEnding is a call's result as the end of a task: one of the protocol's errors, a cancellation by the server, both of
 // which the provider's error tells, or a result of the tool, which may be an error, too.
 func taskEnding(r *tool.Result) (status string, outcome json.RawMessage) {
