@@ -186,7 +186,7 @@ func (w *world) live(t *rapid.T, life int) {
 	}
 	var running, all []string
 	n := 0
-	name := func() string { n++; return fmt.Sprintf("%d-%d-%d", w.lives, life, n) }
+	name := func() string { n++; return fmt.Sprintf("%d-%d", life, n) }
 	t.Repeat(map[string]func(*rapid.T){
 		"start": func(t *rapid.T) {
 			id := name()

@@ -232,7 +232,7 @@ func TestRecordsThatTheTableDoesNotHaveAreToldAlsoWhenItHasGoneOn(t *testing.T) 
 	b.shut(t)
 	copyTo(t, b.dir, dir, "audit-0.journal", "audit-1.journal")
 	var log logged
-	b = open(t, b.dir, audit.Options{Logger: log.logger()})
+	open(t, b.dir, audit.Options{Logger: log.logger()})
 	if n := strings.Count(log.String(), "does not continue the log"); n != 4 {
 		t.Errorf("%d records are told:\n%s", n, log.String())
 	}
