@@ -356,11 +356,16 @@ func TestAllowDecidesByThePeersCredentials(t *testing.T) {
 		peers <- p
 		return errors.New("it descends from a provider's process")
 	}})
-	if _, err := c.Status(t.Context(), &adminpb.StatusRequest{}); err == nil || !strings.Contains(err.Error(), "it descends from") {
-		t.Errorf("got %v", err)
-	}
-	if peer := <-peers; peer.PID != os.Getpid() || peer.UID != os.Getuid() {
-		t.Errorf("peer %+v", peer)
+	for what, ask := range map[string]func() error{
+		"a call":        func() error { _, err := c.Status(t.Context(), &adminpb.StatusRequest{}); return err },
+		"an MCP stream": func() error { return attach(c, "desk", strings.NewReader(""), io.Discard) },
+	} {
+		if err := ask(); !errors.Is(err, admin.ErrRefused) || !strings.Contains(err.Error(), "it descends from") {
+			t.Errorf("%s: %v", what, err)
+		}
+		if peer := <-peers; peer.PID != os.Getpid() || peer.UID != os.Getuid() {
+			t.Errorf("%s: peer %+v", what, peer)
+		}
 	}
 }
 
