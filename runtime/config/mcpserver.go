@@ -21,6 +21,9 @@ type MCPServer struct {
 	Headers map[string]string `key:"headers"`
 	// OAuth says how access tokens for url are had. Most servers need none of it: `hermesd mcp-server login NAME` is enough.
 	OAuth OAuth `key:"oauth"`
+	// Protocol is "auto" (the newest version that both know) or "2025-11-25" (the newest with sessions: for a server that does
+	// not get on with an enquiry about newer ones, and cheaper, since the others repeat in each request what a session says once).
+	Protocol string `key:"protocol" default:"auto" in:"auto|2025-11-25"`
 	// Tools selects among the server's tools.
 	Tools ToolFilter `key:"tools"`
 	// Timeout is the deadline of a call.

@@ -103,7 +103,7 @@ func oauthKey(read func() (crypto.Signer, string, error), id string) (*oauth.Sig
 func mcpOptions(cfg *config.Config, block *config.MCPServer, dirs directories, version string, secrets *redact.Masker) (*mcpclient.Options, error) {
 	o := &mcpclient.Options{
 		Name: block.Name, Command: block.Command, Dir: block.Cwd, URL: block.URL,
-		Env: block.Env, PassEnv: block.PassEnv, Headers: block.Headers,
+		Env: block.Env, PassEnv: block.PassEnv, Headers: block.Headers, Sessions: block.Protocol != "auto",
 		Include: block.Tools.Include, Exclude: block.Tools.Exclude,
 		Timeout: block.Timeout, ConnectTimeout: block.ConnectTimeout, IdleTimeout: block.IdleTimeout,
 		MaxLifetime: block.MaxLifetime, StopGrace: block.StopGrace,

@@ -27,6 +27,8 @@ type Options struct {
 	// that the process may see.
 	Env     map[string]string
 	PassEnv []string
+	// Sessions keeps to protocol versions that have sessions, up to 2025-11-25 (false: the newest that both know).
+	Sessions bool
 	// Headers go with every request to URL, and to no other host.
 	Headers map[string]string
 	// OAuth brings access tokens to URL, unless Headers have an Authorization (nil: none).

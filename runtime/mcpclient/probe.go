@@ -61,7 +61,7 @@ func Probe(ctx context.Context, opts *Options) (*Report, error) {
 	defer func() { r.Steps = p.steps; r.mask(p.opts.Mask) }()
 	ctx, cancel := context.WithTimeout(ctx, p.opts.ConnectTimeout)
 	defer cancel()
-	s, err := p.connect(ctx, false)
+	s, err := p.connect(ctx, p.opts.Sessions)
 	if err != nil {
 		p.blame(err)
 		return r, nil

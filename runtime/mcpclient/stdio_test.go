@@ -301,6 +301,24 @@ func TestFaultsOfTheStart(t *testing.T) {
 	})
 }
 
+func TestAServerIsKeptToSessionsWhereTheOperatorWantsIt(t *testing.T) {
+	host := &provider.Host{OnAsk: func(context.Context, provider.Question) (provider.Answer, error) {
+		return provider.Answer{Action: "accept", Content: json.RawMessage(`{}`)}, nil
+	}}
+	for sessions, want := range map[bool]string{false: "accept map[] kept", true: "accept map[]"} { // see newSDKServer: only the newer version keeps a state
+		r := start(t, mcpclient.Options{Command: []string{self(t)}, Env: role("sdk"), Sessions: sessions})
+		r.ready()
+		if got := r.text("ask", `{"message":"Who?","requestedSchema":{"type":"object","properties":{}}}`, host); got != want {
+			t.Errorf("sessions %t: %q", sessions, got)
+		}
+	}
+	o := fault(t, "FAULT_AT=discover", "FAULT=hang") // is never asked
+	o.Sessions, o.ConnectTimeout = true, patience
+	r := start(t, o)
+	r.ready()
+	r.alive()
+}
+
 func TestAListOfSeveralPages(t *testing.T) {
 	r := start(t, fault(t, "PAGES=two"))
 	r.ready()

@@ -59,8 +59,8 @@ func calls() []Bar {
 			atLeast(7, "the same, 16 callers: 70% of direct", benchmark+many, "calls/s", 0, times(.7, direct+many, "calls/s")),
 		)
 	}
-	beside("daemon's own entry", through, direct+"2026-07-28")
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		beside("daemon's own entry, "+version, through+",_"+version, direct+version)
 		beside("hermesd mcp, "+version, through+"_mcp,_"+version, direct+version)
 		beside("HTTP, "+version, through+"_over_HTTP,_"+version, direct+version)
 	}
