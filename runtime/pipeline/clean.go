@@ -2,9 +2,11 @@ package pipeline
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"strings"
 
+	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
@@ -39,6 +41,72 @@ func clean(r *tool.Result) *tool.Result {
 		return r
 	}
 	return &c
+}
+
+// cleanError removes the tag characters from what an agent reads of a third party's error.
+func cleanError(err *tool.Error) {
+	err.Message, err.Pointer = untagged(err.Message), untagged(err.Pointer)
+	if len(err.Extra) > 0 {
+		err.Extra = rewritten(err.Extra, func(raw []byte) []byte {
+			out, _ := withoutTags(raw)
+			return out
+		})
+	}
+}
+
+// cleanHost removes the tag characters from what a third party tells and asks while its call runs.
+func cleanHost(h *provider.Host) *provider.Host {
+	c := *h
+	if h.OnProgress != nil {
+		c.OnProgress = func(step tool.Progress) {
+			step.Note = untagged(step.Note)
+			h.OnProgress(step)
+		}
+	}
+	if h.OnLog != nil {
+		c.OnLog = func(r tool.LogRecord) {
+			r.Logger = untagged(r.Logger)
+			r.Data, _ = withoutTags(r.Data)
+			h.OnLog(r)
+		}
+	}
+	if h.OnAsk != nil {
+		c.OnAsk = func(ctx context.Context, q provider.Question) (provider.Answer, error) {
+			q.Message = untagged(q.Message)
+			q.Schema, _ = withoutTags(q.Schema)
+			return h.OnAsk(ctx, q)
+		}
+	}
+	if h.OnSample != nil {
+		c.OnSample = func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+			params, _ = withoutTags(params)
+			return h.OnSample(ctx, params)
+		}
+	}
+	if h.OnInputs != nil {
+		c.OnInputs = func(ctx context.Context, requests map[string]provider.Input) (map[string]json.RawMessage, error) {
+			cleaned := make(map[string]provider.Input, len(requests))
+			for id, in := range requests {
+				in.Params, _ = withoutTags(in.Params)
+				cleaned[id] = in
+			}
+			return h.OnInputs(ctx, cleaned)
+		}
+	}
+	return &c
+}
+
+// untagged is text without tag characters.
+func untagged(s string) string {
+	if !strings.Contains(s, tagLead) {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if r >= 0xE0000 && r <= 0xE007F {
+			return -1
+		}
+		return r
+	}, s)
 }
 
 // The tag characters U+E0000 to U+E007F: F3 A0 80 80 to F3 A0 81 BF in UTF-8, \uDB40\uDC00 to \uDB40\uDC7F as JSON escapes.

@@ -63,3 +63,75 @@ func text(r *tool.Result) []string {
 	}
 	return list
 }
+
+func TestWhatAThirdPartySaysBesidesItsResultIsCleaned(t *testing.T) {
+	const tagged, escaped = "a\U000E0041b", `"a\udb40\udc41b"`
+	for source, want := range map[tool.Source]string{tool.SourceMCP: "ab", tool.SourceBuiltin: tagged} {
+		k := newKB()
+		k.tools["search"].Source = source
+		k.invoke = func(ctx context.Context, req *provider.Request) (*tool.Result, error) {
+			h := req.Host
+			h.Progress(tool.Progress{Note: tagged})
+			h.Log(tool.LogRecord{Logger: tagged, Data: json.RawMessage(escaped)})
+			for _, ask := range []func() error{
+				func() error {
+					_, err := h.OnAsk(ctx, provider.Question{Message: tagged, Schema: json.RawMessage(escaped)})
+					return err
+				},
+				func() error { _, err := h.OnSample(ctx, json.RawMessage(escaped)); return err },
+				func() error {
+					_, err := h.OnInputs(ctx, map[string]provider.Input{"k": {Method: "m", Params: json.RawMessage(escaped)}})
+					return err
+				},
+			} {
+				if err := ask(); err != nil {
+					return nil, err
+				}
+			}
+			return nil, tool.Errorf(tool.ToolFailed, tagged).With("more", json.RawMessage(escaped)).With("n", json.Number("12345678901234567890"))
+		}
+		var said []string
+		say := func(raw json.RawMessage) {
+			var text string
+			if err := json.Unmarshal(raw, &text); err != nil {
+				t.Error(err)
+			}
+			said = append(said, text)
+		}
+		req := k.request("search", ``)
+		req.Host = &provider.Host{
+			OnProgress: func(p tool.Progress) { said = append(said, p.Note) },
+			OnLog:      func(r tool.LogRecord) { said = append(said, r.Logger); say(r.Data) },
+			OnAsk: func(_ context.Context, q provider.Question) (provider.Answer, error) {
+				said = append(said, q.Message)
+				say(q.Schema)
+				return provider.Answer{}, nil
+			},
+			OnSample: func(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
+				say(params)
+				return nil, nil
+			},
+			OnInputs: func(_ context.Context, requests map[string]provider.Input) (map[string]json.RawMessage, error) {
+				say(requests["k"].Params)
+				return nil, nil
+			},
+		}
+		out := newPipeline(t, nil).Call(t.Context(), req)
+		var read struct {
+			Error, More string
+			N           json.Number
+		}
+		if err := json.Unmarshal([]byte(out.Err.Result().Text()), &read); err != nil {
+			t.Fatal(err)
+		}
+		said = append(said, read.Error, read.More)
+		if read.N != "12345678901234567890" || len(said) != 9 {
+			t.Errorf("%s: %+v, %q", source, read, said)
+		}
+		for _, text := range said {
+			if text != want {
+				t.Errorf("%s: %q", source, text)
+			}
+		}
+	}
+}

@@ -1,8 +1,8 @@
 package pipeline
 
 import (
+	"bytes"
 	"encoding/json"
-	"strings"
 
 	"github.com/hermesd/hermesd/internal/redact"
 	"github.com/hermesd/hermesd/runtime/provider"
@@ -36,16 +36,21 @@ func (p *Pipeline) concealedExtra(extra map[string]any) map[string]any {
 	if len(extra) == 0 {
 		return extra
 	}
+	return rewritten(extra, func(raw []byte) []byte { return []byte(p.options.Mask(string(raw))) })
+}
+
+// rewritten is what an error says besides its message, changed as JSON.
+func rewritten(extra map[string]any, change func([]byte) []byte) map[string]any {
 	raw, err := tool.JSON(extra)
 	if err != nil {
 		return nil // the agent would not get it either
 	}
-	masked := p.options.Mask(string(raw))
-	if masked == string(raw) {
+	changed := change(raw)
+	if bytes.Equal(changed, raw) {
 		return extra
 	}
 	var again map[string]any
-	d := json.NewDecoder(strings.NewReader(masked))
+	d := json.NewDecoder(bytes.NewReader(changed))
 	d.UseNumber()
 	if d.Decode(&again) != nil {
 		return nil // a number was a secret, say
@@ -53,8 +58,17 @@ func (p *Pipeline) concealedExtra(extra map[string]any) map[string]any {
 	return again
 }
 
-// host is what a running call tells and asks, with secrets masked in what it tells: progress and log events.
-func (p *Pipeline) host(h *provider.Host) *provider.Host {
+// host is what a running call tells and asks: cleaned where it is a third party's, and with secrets masked in what it tells.
+func (p *Pipeline) host(e *Entry) *provider.Host {
+	h := p.maskedHost(e.Request.Host)
+	if h == nil || e.Definition.Source == tool.SourceBuiltin {
+		return h
+	}
+	return cleanHost(h)
+}
+
+// maskedHost masks secrets in progress and log events.
+func (p *Pipeline) maskedHost(h *provider.Host) *provider.Host {
 	mask := p.options.Mask
 	if h == nil || mask == nil {
 		return h

@@ -27,7 +27,7 @@ func (p *Pipeline) dispatch(ctx context.Context, e *Entry) *tool.Error {
 	defer cancel()
 	e.dispatched = true
 	req := &provider.Request{
-		Call: e.Call, Definition: e.Definition, Host: p.host(e.Request.Host),
+		Call: e.Call, Definition: e.Definition, Host: p.host(e),
 		MaxResultBytes: cmp.Or(e.Definition.MaxResultBytes, p.options.MaxResultBytes),
 	}
 	res, err := e.Provider.Invoke(bounded, req)
@@ -64,6 +64,9 @@ func (p *Pipeline) bound(e *Entry, err *tool.Error) *tool.Error {
 		c.Extra = nil
 		p.options.Logger.Warn("what a provider's error says besides its message was left out: it is too big, or no JSON",
 			"call", e.Call.ID, "tool", e.Call.Tool, "bytes", len(raw), "most", maxErrorExtra)
+	}
+	if e.Definition.Source != tool.SourceBuiltin {
+		cleanError(&c)
 	}
 	if p.options.Mask != nil { // before it is cut: half of a secret is not recognised
 		c = *p.concealed(&c)
