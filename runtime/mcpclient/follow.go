@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -17,10 +18,11 @@ import (
 const (
 	// pollTime bounds one question how a task goes.
 	pollTime = 30 * time.Second
-	// maxPollFaults such questions in a row that fail give a task up.
+	// maxPollFaults such questions in a row that fail give a task up, or tries to hand over one answer.
 	maxPollFaults = 5
-	// maxTaskInputs bounds what one task may ask for.
-	maxTaskInputs = 100
+	// maxTaskInputs bounds how often one task may ask for something, and maxTaskInputBytes all that it asks, which is kept
+	// until it is answered.
+	maxTaskInputs, maxTaskInputBytes = 100, 1 << 20
 )
 
 // following is a call that its server made a task.
@@ -31,11 +33,19 @@ type following struct {
 	since     time.Time
 	told      string // the last status message
 	steps     int
-	asked     map[string]bool // keys of what was asked for, ever: no key is used twice (SEP-2663)
+	asked     map[string]*asked // by key; no key stands for two things (SEP-2663)
+	asks      int               // how often it asked for something
+	askBytes  int               // and for how much
 	answering sync.WaitGroup
 	answered  chan struct{} // the server has an answer, and may go on
 	failed    chan error    // an answer could not be given
 	ended     bool          // on the server's side
+}
+
+// asked is one thing that a task asked for.
+type asked struct {
+	withdraw context.CancelFunc
+	given    atomic.Bool // there is an answer
 }
 
 // follow brings a call that its server made a task to its end.
@@ -48,7 +58,7 @@ func (s *session) follow(ctx context.Context, r *request, talk *conversation, t 
 		talk.taken()
 	}
 	f := &following{
-		s: s, host: r.host, id: t.id, since: time.Now(), asked: map[string]bool{},
+		s: s, host: r.host, id: t.id, since: time.Now(), asked: map[string]*asked{},
 		answered: make(chan struct{}, 1), failed: make(chan error, 1),
 	}
 	r.host.OnTask(ctx, t.poll)
@@ -163,31 +173,45 @@ func (f *following) take(ctx context.Context, t *taskState) (*outcome, error) {
 	case taskCancelled:
 		f.ended = true
 		return nil, tool.Errorf(tool.Cancelled, "server %q cancelled the task; it may have had effects", f.s.p.opts.Name).With("task_status", taskCancelled)
-	case taskAsking:
-		if err := f.ask(ctx, t.inputs); err != nil {
-			return nil, err
-		}
+	}
+	if err := f.ask(ctx, t.inputs); err != nil {
+		return nil, err
 	}
 	if t.message != f.told {
 		f.told = t.message
 		f.steps++
-		f.host.Progress(tool.Progress{Done: float64(f.steps), Note: t.message})
+		f.host.Progress(tool.Progress{Done: float64(f.steps), Note: bounded(f.s.p.opts.Mask(t.message), maxAgentText)})
 	}
 	return nil, nil
 }
 
-// ask puts what the task asks for to the caller, each thing by itself, and once.
+// ask puts what the task asks for now to the caller, each thing by itself, and once. What the task does not ask for any
+// more, without an answer, is withdrawn: its server goes on without.
 func (f *following) ask(ctx context.Context, inputs map[string]provider.Input) error {
+	for key, a := range f.asked {
+		if _, still := inputs[key]; !still && !a.given.Load() {
+			a.withdraw()
+			delete(f.asked, key)
+		}
+	}
 	for key, in := range inputs {
-		if f.asked[key] {
+		if f.asked[key] != nil {
 			continue
 		}
-		if len(f.asked) == maxTaskInputs {
+		f.asks++
+		f.askBytes += len(key) + len(in.Method) + len(in.Params)
+		switch {
+		case f.asks > maxTaskInputs:
 			return tool.Errorf(tool.ToolFailed, "the task on server %q asked for input %d times without coming to an end; it was given up", f.s.p.opts.Name, maxTaskInputs)
+		case f.askBytes > maxTaskInputBytes:
+			return tool.Errorf(tool.ToolFailed, "the task on server %q asked for input with more than %d bytes of questions; it was given up", f.s.p.opts.Name, maxTaskInputBytes)
 		}
-		f.asked[key] = true
+		asking, withdraw := context.WithCancel(ctx)
+		a := &asked{withdraw: withdraw}
+		f.asked[key] = a
 		f.answering.Go(func() {
-			if err := f.answer(ctx, key, in); err != nil {
+			defer withdraw()
+			if err := f.answer(ctx, asking, a, key, in); err != nil {
 				select {
 				case f.failed <- err:
 				default: // one is enough
@@ -203,13 +227,23 @@ func (f *following) ask(ctx context.Context, inputs map[string]provider.Input) e
 	return nil
 }
 
-// answer gets one answer of the caller and hands it to the server.
-func (f *following) answer(ctx context.Context, key string, in provider.Input) error {
-	answers, err := fulfil(ctx, f.host, map[string]provider.Input{key: in})
-	if err != nil {
+// answer gets one answer of the caller, unless it is withdrawn, and hands it to the server.
+func (f *following) answer(ctx, asking context.Context, a *asked, key string, in provider.Input) error {
+	answers, err := fulfil(asking, f.host, map[string]provider.Input{key: in})
+	switch {
+	case err != nil && asking.Err() != nil && ctx.Err() == nil:
+		return nil
+	case err != nil:
 		return err
 	}
-	_, err = f.s.line.roundTrip(ctx, taskRequest(methodTaskUpdate, f.id, answers))
+	a.given.Store(true)
+	// A server that has an answer leaves it aside when it comes again (SEP-2663).
+	for faults := 1; ; faults++ {
+		_, err = f.s.line.roundTrip(ctx, taskRequest(methodTaskUpdate, f.id, answers))
+		if err == nil || faults == maxPollFaults || f.lasting(err) || sleep(ctx, pollMin<<faults) != nil {
+			break
+		}
+	}
 	var refused *rpcError
 	var broken *brokenError
 	switch {
@@ -234,15 +268,14 @@ func taskRequest(method, id string, answers []byte) *request {
 	}}
 }
 
-// cancelTask tells the server that nobody waits for a task any more.
+// cancelTask tells the server that nobody waits for a task any more. The call ends after that: a stop of the daemon waits
+// for calls, and what is told beside them would not go out.
 func (s *session) cancelTask(id string) {
-	s.line.goWork(func() {
-		ctx, cancel := context.WithTimeout(s.line.ctx, cancelTime)
-		defer cancel()
-		if _, err := s.line.roundTrip(ctx, taskRequest(methodTaskCancel, id, nil)); err != nil {
-			s.p.log.Debug("the server could not be told that a task is given up", "error", err)
-		}
-	})
+	ctx, cancel := context.WithTimeout(s.line.ctx, cancelTime)
+	defer cancel()
+	if _, err := s.line.roundTrip(ctx, taskRequest(methodTaskCancel, id, nil)); err != nil {
+		s.p.log.Debug("the server could not be told that a task is given up", "error", err)
+	}
 }
 
 // badTask is the error of a task that is against the protocol.

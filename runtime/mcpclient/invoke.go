@@ -2,6 +2,7 @@ package mcpclient
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -144,13 +145,10 @@ func (p *Provider) refusal(e *rpcError) *tool.Error {
 	if e.code == jsonrpc.CodeInvalidParams {
 		code = tool.InvalidArguments
 	}
-	text := e.message
-	if text == "" {
-		text = "no reason given"
-	}
+	text := p.opts.Mask(cmp.Or(e.message, "no reason given")) // before it is cut: half of a secret is not recognised
 	err := tool.Errorf(code, "server %q refused the call: %s", p.opts.Name, bounded(text, maxAgentText))
 	if e.task {
-		err = tool.Errorf(code, "the task on server %q failed: %s", p.opts.Name, bounded(text, maxAgentText)).With("task_error", e.wire())
+		err = tool.Errorf(code, "the task on server %q failed: %s", p.opts.Name, bounded(text, maxAgentText)).With("task_error", e.wire(text))
 	}
 	if e.code == mcp.CodeMissingRequiredClientCapabilities {
 		err.Code = tool.Unsupported
@@ -167,9 +165,9 @@ func (p *Provider) refusal(e *rpcError) *tool.Error {
 	return err.WithDetail("%s", bounded(detail, maxOperatorText))
 }
 
-// wire is the error as a caller may pass it on, without data that are too much for that.
-func (e *rpcError) wire() *jsonrpc.Error {
-	w := &jsonrpc.Error{Code: e.code, Message: bounded(e.message, maxAgentText)}
+// wire is the error, with a text instead of its message, as a caller may pass it on: without data that are too much for that.
+func (e *rpcError) wire(text string) *jsonrpc.Error {
+	w := &jsonrpc.Error{Code: e.code, Message: bounded(text, maxAgentText)}
 	if len(e.data) <= maxAgentText {
 		w.Data = e.data
 	}

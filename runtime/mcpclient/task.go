@@ -28,8 +28,8 @@ const (
 	pollMin, pollUnsaid, pollMax = 100 * time.Millisecond, time.Second, 30 * time.Second
 	// maxTaskID bounds the id of a task, in bytes.
 	maxTaskID = 512
-	// maxTTL is a time to live that is as good as none.
-	maxTTL = 365 * 24 * time.Hour
+	// maxTime bounds what a server says of times; it is as good as for ever.
+	maxTime = 365 * 24 * time.Hour
 )
 
 // The states of a task.
@@ -76,7 +76,6 @@ func readTask(raw json.RawMessage) (*taskState, error) {
 	}) {
 		return nil, errors.New("the task is no JSON object")
 	}
-	t.message = bounded(t.message, maxAgentText)
 	if t.poll == 0 {
 		t.poll = pollUnsaid
 	}
@@ -119,11 +118,11 @@ func isTaskID(id string) bool {
 	return id != "" && len(id) <= maxTaskID
 }
 
-// millis is a duration on the wire; 0 for what is none, or no end.
+// millis is a duration on the wire, however its number is written, and at most maxTime; 0 for what is none.
 func millis(raw json.RawMessage) time.Duration {
-	n, err := strconv.ParseInt(string(raw), 10, 64)
-	if err != nil || n < 0 || n > maxTTL.Milliseconds() {
+	n, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) || n <= 0 {
 		return 0
 	}
-	return time.Duration(n) * time.Millisecond
+	return time.Duration(min(n*float64(time.Millisecond), float64(maxTime)))
 }

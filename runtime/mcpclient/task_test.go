@@ -138,7 +138,9 @@ func TestATaskThatNeverEndsEndsWithItsCall(t *testing.T) {
 			}
 			r.fails(ctx, r.request("job", script(t, &taskScript{Gets: []string{c.gets}}), host), c.code)
 			<-became
-			s.hears(r, "tasks/cancel")
+			if s.tellings("tasks/cancel") != 1 { // a daemon that stops waits for calls, and for nothing beside them
+				t.Error("the call ended before its server was told")
+			}
 			r.alive()
 		})
 	}
@@ -152,6 +154,11 @@ func TestTheIntervalOfAServerIsKeptWithinBounds(t *testing.T) {
 		`"status":"completed","pollIntervalMs":1`:          100 * time.Millisecond,
 		`"status":"completed","pollIntervalMs":2500`:       2500 * time.Millisecond,
 		`"status":"completed","pollIntervalMs":8640000000`: 30 * time.Second,
+		`"status":"completed","pollIntervalMs":-5`:         time.Second,
+		`"status":"completed","pollIntervalMs":2.5e3`:      2500 * time.Millisecond,
+		`"status":"completed","pollIntervalMs":1e308`:      30 * time.Second,
+		`"status":"completed","pollIntervalMs":1e999`:      30 * time.Second,
+		`"status":"completed","pollIntervalMs":"2500"`:     time.Second,
 	} {
 		host, became := letting()
 		r.text("job", script(t, &taskScript{Create: members, Gets: []string{done}}), host)
@@ -233,6 +240,28 @@ func TestHowFarATaskIsIsTold(t *testing.T) {
 	r.text("job", script(t, &taskScript{Gets: []string{half, half, `"status":"working","pollIntervalMs":1,"statusMessage":"more"`, done}}), host)
 	if diff := cmp.Diff([]string{"1 half", "2 more"}, told); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestNoHalfOfASecretIsLeftWhereATextIsCut(t *testing.T) {
+	r, _ := startTasks(t, func(o *mcpclient.Options) {
+		o.Mask = func(s string) string { return strings.ReplaceAll(s, "hunter22", "***") }
+	})
+	long := strings.Repeat("x", 2044) + "hunter22"
+	host, _ := letting()
+	var told []string
+	host.OnProgress = func(p tool.Progress) { told = append(told, p.Note) }
+	e := r.fails(t.Context(), r.request("job", script(t, &taskScript{Gets: []string{
+		`"status":"working","statusMessage":"` + long + `"`, `"status":"failed","error":{"code":1,"message":"` + long + `"}`,
+	}}), host), tool.ToolFailed)
+	wire, ok := e.Extra["task_error"].(*jsonrpc.Error)
+	if !ok || len(told) != 1 {
+		t.Fatalf("%v, told %q", e.Extra, told)
+	}
+	for _, text := range []string{told[0], e.Message, wire.Message} {
+		if strings.Contains(text, "hun") || len(text) < 2044 {
+			t.Error(text)
+		}
 	}
 }
 

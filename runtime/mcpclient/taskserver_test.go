@@ -26,9 +26,9 @@ type taskServer struct {
 // last one stays. "ERROR" and what follows is a JSON-RPC error instead, "HANG" no answer, "DIE" the end of the server; ID
 // in them is the task's.
 type taskScript struct {
-	Create string   `json:"create"`
-	Gets   []string `json:"gets"`
-	Update string   `json:"update"`
+	Create  string   `json:"create"`
+	Gets    []string `json:"gets"`
+	Updates []string `json:"updates"` // the same of tasks/update, an acknowledgement if there are none; after them comes the last of Gets
 }
 
 func newTaskServer() *taskServer {
@@ -93,8 +93,12 @@ func (s *taskServer) answer(m *rpc) string {
 		case s.changed <- struct{}{}:
 		default:
 		}
-		if script != nil && m.Method == "tasks/update" && script.Update != "" {
-			return say(p.ID, script.Update, "complete")
+		if script != nil && m.Method == "tasks/update" && len(script.Updates) > 0 {
+			next := script.Updates[0]
+			if script.Updates = script.Updates[1:]; len(script.Updates) == 0 {
+				script.Gets = script.Gets[len(script.Gets)-1:]
+			}
+			return say(p.ID, next, "complete")
 		}
 		return `"result":{"resultType":"complete"}`
 	default:
