@@ -95,14 +95,25 @@ func (d *Desk) Dispatch(ctx context.Context, c *Call) *tool.Result {
 	return final(c.Name, result, err)
 }
 
+// Tried is how a call ended that may be brought back: with a result, or with what a human is to be asked first.
+type Tried struct {
+	Result *tool.Result
+	// Failure is the error that Result tells of; nil where Result is a tool's own, which may look like one.
+	Failure *tool.Error
+	// Ask is in the form of the approval broker; nil unless nothing ran and there is no result.
+	Ask json.RawMessage
+}
+
 // Try is Dispatch for a client that can bring the call back: where a human has to be asked first, nothing runs and what to
-// ask is returned instead, in the form of the approval broker.
-func (d *Desk) Try(ctx context.Context, c *Call) (*tool.Result, json.RawMessage) {
+// ask is returned instead.
+func (d *Desk) Try(ctx context.Context, c *Call) *Tried {
 	result, err := d.dispatch(ctx, c)
 	if suspended := (*bridge.Suspended)(nil); errors.As(err, &suspended) && c.Suspendable {
-		return nil, suspended.Payload
+		return &Tried{Ask: suspended.Payload}
 	}
-	return final(c.Name, result, err), nil
+	t := &Tried{Result: final(c.Name, result, err)}
+	errors.As(err, &t.Failure)
+	return t
 }
 
 // DispatchAll runs calls that one request brought together, and gives one result for each. All are the agent's, the

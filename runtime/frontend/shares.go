@@ -13,6 +13,9 @@ type Shares struct {
 // Fits reports whether an agent would get n places.
 func (s *Shares) Fits(agent string, n int64) bool { return s.of[agent]+n <= s.Max-s.taken }
 
+// Might reports whether an agent would get n places if it gave back all that it has.
+func (s *Shares) Might(agent string, n int64) bool { return n <= s.Max-(s.taken-s.of[agent]) }
+
 // Take gives an agent n places, or none and false if that is more than its share.
 func (s *Shares) Take(agent string, n int64) bool {
 	if !s.Fits(agent, n) {

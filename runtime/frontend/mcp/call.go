@@ -68,37 +68,29 @@ func (a *agentServer) dispatch(ctx context.Context, _ *sdk.CallToolRequest) (*sd
 func (a *agentServer) perform(ctx context.Context, reach *reach, call *frontend.Call) (*tool.Result, *interim, error) {
 	call.Suspendable = reach.suspendable()
 	reach.offerTasks(a)
-	done, meanwhile := serve(ctx, a, reach, func(ctx context.Context, host *provider.Host) (tried, error) {
+	done, meanwhile := serve(ctx, a, reach, func(ctx context.Context, host *provider.Host) (*frontend.Tried, error) {
 		call.Host = host
-		result, ask := a.owner.options.Desk.Try(ctx, call)
-		reach.handover.end(ctx.Err() != nil, result)
-		return tried{result, ask}, nil
+		tried := a.owner.options.Desk.Try(ctx, call)
+		reach.handover.end(ctx.Err() != nil, tried)
+		return tried, nil
 	})
-	result := done.value.result
 	switch {
 	case meanwhile != nil:
 		return nil, meanwhile, nil
 	case errors.Is(done.err, errStaleState):
 		return nil, nil, done.err
 	case done.err != nil:
-		result = tool.AsError(done.err).Result()
-	case done.value.ask != nil:
-		if result, meanwhile = askFirst(done.value.ask); meanwhile != nil {
-			return nil, meanwhile, nil
-		}
+		return tool.AsError(done.err).Result(), nil, nil
+	case done.value.Ask != nil:
+		result, question := askFirst(done.value.Ask)
+		return result, question, nil
 	}
 	if reach.newer() {
-		if err := missingCapability(result); err != nil {
-			return nil, nil, err
+		if refused := missingCapability(done.value.Failure); refused != nil {
+			return nil, nil, refused
 		}
 	}
-	return result, nil, nil
-}
-
-// tried is how a call ended: with a result, or with what a human is to be asked before anything runs.
-type tried struct {
-	result *tool.Result
-	ask    json.RawMessage
+	return done.value.Result, nil, nil
 }
 
 // bounded ends ctx with base, too: with a session, or with the front end.

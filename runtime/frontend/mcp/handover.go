@@ -8,6 +8,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/hermesd/hermesd/runtime/frontend"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
@@ -63,7 +64,7 @@ func (h *handover) now() *task {
 }
 
 // end notes how the call ended, if it has become a task. cancelled says that it was ended, whatever it returned.
-func (h *handover) end(cancelled bool, r *tool.Result) {
+func (h *handover) end(cancelled bool, call *frontend.Tried) {
 	t := h.now()
 	if t == nil {
 		return
@@ -72,10 +73,10 @@ func (h *handover) end(cancelled bool, r *tool.Result) {
 		h.tasks.end(t, taskCancelled, nil)
 		return
 	}
-	if r == nil {
-		r = tool.Errorf(tool.NobodyAsked, "a part of the call needs a human's approval, which a task cannot ask for; call that tool alone").Result()
+	if call.Result == nil {
+		call = &frontend.Tried{Result: tool.Errorf(tool.NobodyAsked, "a part of the call needs a human's approval, which a task cannot ask for; call that tool alone").Result()}
 	}
-	status, outcome := taskEnding(r)
+	status, outcome := taskEnding(call)
 	h.tasks.end(t, status, outcome)
 }
 

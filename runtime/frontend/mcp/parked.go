@@ -59,6 +59,7 @@ type question struct {
 	requests sdk.InputRequestMap
 	answer   chan sdk.InputResponseMap // takes one
 	state    string                    // while it is with the client
+	over     bool                      // the run waits for it no more
 }
 
 // outcome is how a request ended.
@@ -87,17 +88,13 @@ func serve[T any](ctx context.Context, a *agentServer, reach *reach, do work[T])
 			return outcome[T]{err: errStaleState}, nil
 		}
 	}
-	select {
-	case <-r.done:
-	case q := <-r.questions:
-		p.hold(q)
+	if q := r.next(ctx, p); q != nil {
 		return outcome[T]{}, &interim{requests: q.requests, state: q.state}
-	case <-r.handover.began():
-	case <-ctx.Done():
-		r.cancel()
-		<-r.done
 	}
 	if t := r.handover.now(); t != nil {
+		if ctx.Err() != nil {
+			r.cancel() // nobody hears of the task
+		}
 		return outcome[T]{}, &interim{task: p.tasks.seed(t)}
 	}
 	result, ok := r.result.(outcome[T])
@@ -105,6 +102,26 @@ func serve[T any](ctx context.Context, a *agentServer, reach *reach, do work[T])
 		return outcome[T]{err: tool.Errorf(tool.Internal, "a request was continued as one of another kind")}, nil
 	}
 	return result, nil
+}
+
+// next waits until a run ends, becomes a task or asks, and returns what it asks. It ends a run whose request has ended.
+func (r *run) next(ctx context.Context, p *parked) *question {
+	for {
+		select {
+		case <-r.done:
+			return nil
+		case q := <-r.questions:
+			if p.hold(q) {
+				return q
+			}
+		case <-r.handover.began():
+			return nil
+		case <-ctx.Done():
+			r.cancel()
+			<-r.done
+			return nil
+		}
+	}
 }
 
 // begin starts the work of a request. It outlives the request, and ends at the latest with its agent or the front end.
@@ -255,6 +272,9 @@ func (p *parked) put(ctx context.Context, r *run, requests sdk.InputRequestMap) 
 	if t != nil {
 		return p.tasks.ask(ctx, t, requests)
 	}
+	if ctx.Err() != nil { // while others asked
+		return nil, context.Cause(ctx)
+	}
 	q := &question{run: r, requests: requests, answer: make(chan sdk.InputResponseMap, 1)}
 	select {
 	case r.questions <- q:
@@ -284,17 +304,23 @@ func (p *parked) leave(r *run) {
 	p.room.Leave(r.agent, 1)
 }
 
-// hold keeps a question until the client is back.
-func (p *parked) hold(q *question) {
+// hold keeps a question until the client is back. It reports false if its run waits for it no more.
+func (p *parked) hold(q *question) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if q.over {
+		return false
+	}
 	q.state = rand.Text()
 	p.waiting[q.state] = q
+	return true
 }
 
+// drop forgets a question that its run does not wait for any more.
 func (p *parked) drop(q *question) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	q.over = true
 	delete(p.waiting, q.state)
 }
 

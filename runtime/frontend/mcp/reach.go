@@ -139,8 +139,8 @@ func (r *reach) sample(ctx context.Context, raw json.RawMessage) (json.RawMessag
 	if err := json.Unmarshal(raw, &params); err != nil {
 		return nil, tool.Errorf(tool.BadRequest, "the sampling request is not MCP's CreateMessageRequest: %w", err)
 	}
-	if len(params.Tools) > 0 && r.caps.Sampling.Tools == nil {
-		return nil, tool.Errorf(tool.Unsupported, "the agent's client offers sampling without tools; ask again without them")
+	if refused := r.cannotSample(&params); refused != nil {
+		return nil, refused
 	}
 	ctx, cancel := r.joined(ctx)
 	defer cancel()
@@ -149,6 +149,14 @@ func (r *reach) sample(ctx context.Context, raw json.RawMessage) (json.RawMessag
 		return nil, asking(err)
 	}
 	return json.Marshal(result)
+}
+
+// cannotSample is why the client's model cannot complete something, or nil.
+func (r *reach) cannotSample(q *sdk.CreateMessageWithToolsParams) *tool.Error {
+	if len(q.Tools) > 0 && r.caps.Sampling.Tools == nil {
+		return tool.Errorf(tool.Unsupported, "the agent's client offers sampling without tools; ask again without them")
+	}
+	return nil
 }
 
 // roots lists the folders that the client works in.
@@ -181,24 +189,30 @@ func (r *reach) showsForms() bool {
 
 // question is a question as MCP has it, or why this client cannot be asked it. The SDK does not check it for newer clients.
 func (r *reach) question(q provider.Question) (*sdk.ElicitParams, *tool.Error) {
-	can := r.caps.Elicitation
-	if can == nil {
-		return nil, tool.Errorf(tool.Unsupported, "the agent's client cannot ask a human; continue without an answer or tell the user what is needed")
-	}
-	if q.URL != "" {
-		if can.URL == nil {
-			return nil, tool.Errorf(tool.Unsupported, "the agent's client cannot show a link; tell the user to open %s", q.URL).With("url", q.URL)
+	params := &sdk.ElicitParams{Mode: "url", Message: q.Message, URL: q.URL, ElicitationID: q.ID}
+	if q.URL == "" {
+		schema := q.Schema
+		if schema == nil {
+			schema = json.RawMessage(`{"type":"object","properties":{}}`)
 		}
-		return &sdk.ElicitParams{Mode: "url", Message: q.Message, URL: q.URL, ElicitationID: q.ID}, nil
+		params = &sdk.ElicitParams{Mode: "form", Message: q.Message, RequestedSchema: schema}
 	}
-	if !r.showsForms() {
-		return nil, tool.Errorf(tool.Unsupported, "the agent's client cannot show a form; tell the user what is needed")
+	return params, r.cannotShow(params)
+}
+
+// cannotShow is why the client cannot put a question to its human, or nil.
+func (r *reach) cannotShow(q *sdk.ElicitParams) *tool.Error {
+	can := r.caps.Elicitation
+	link := q.Mode == "url" || q.Mode == "" && q.URL != ""
+	switch {
+	case can == nil:
+		return tool.Errorf(tool.Unsupported, "the agent's client cannot ask a human; continue without an answer or tell the user what is needed")
+	case link && can.URL == nil:
+		return tool.Errorf(tool.Unsupported, "the agent's client cannot show a link; tell the user to open %s", q.URL).With("url", q.URL)
+	case !link && !r.showsForms():
+		return tool.Errorf(tool.Unsupported, "the agent's client cannot show a form; tell the user what is needed")
 	}
-	schema := q.Schema
-	if schema == nil {
-		schema = json.RawMessage(`{"type":"object","properties":{}}`)
-	}
-	return &sdk.ElicitParams{Mode: "form", Message: q.Message, RequestedSchema: schema}, nil
+	return nil
 }
 
 // input is a request of a server that asks by results, for a client that does so, too, or why this client cannot have it.
@@ -222,6 +236,12 @@ func (r *reach) input(in provider.Input) (sdk.InputRequest, *tool.Error) {
 		if err := json.Unmarshal(in.Params, request); err != nil {
 			return nil, tool.Errorf(tool.BadAnswer, "the tool's question cannot be read: %w", err)
 		}
+	}
+	switch q := request.(type) {
+	case *sdk.ElicitParams:
+		return q, r.cannotShow(q)
+	case *sdk.CreateMessageWithToolsParams:
+		return q, r.cannotSample(q)
 	}
 	return request, nil
 }

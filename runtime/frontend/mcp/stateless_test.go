@@ -41,6 +41,7 @@ func everyAnswer() []providertest.Tool {
 		returning("t_structured", &tool.Result{Content: []tool.Content{tool.Text("7")}, Structured: json.RawMessage(`{"n":12345678901234567890}`)}),
 		returning("t_meta", &tool.Result{Content: []tool.Content{}, Meta: json.RawMessage(`{"own/key":{"a":[1]}}`)}),
 		returning("t_garbage", &tool.Result{Content: []tool.Content{tool.Content(`{"type":`)}}),
+		returning("t_needy", &tool.Result{Content: []tool.Content{tool.Text(`{"required_capabilities":{"sampling":{}}}`)}, IsError: true}),
 		answering("t_needs", func(context.Context, *provider.Request) (*tool.Result, error) {
 			return nil, tool.Errorf(tool.Unsupported, "it needs more").With("required_capabilities", json.RawMessage(`{"sampling":{}}`))
 		}),
@@ -69,6 +70,7 @@ func TestAPlainCallIsAnsweredAsTheSDKAnswersIt(t *testing.T) {
 		"a result that is no JSON":     {"t_garbage", noCaps, ""},
 		"an unknown tool":              {"t_none", noCaps, ""},
 		"a missing capability":         {"t_needs", noCaps, ""},
+		"what looks like one":          {"t_needy", noCaps, ""},
 		"progress and log lines":       {"t_tells", noCaps, `,"progressToken":"p","io.modelcontextprotocol/logLevel":"info"`},
 		"progress only":                {"t_tells", noCaps, `,"progressToken":7`},
 		"nothing on the way":           {"t_tells", allCaps, ""},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/hermesd/hermesd/runtime/frontend/frontendtest"
 	"github.com/hermesd/hermesd/runtime/provider"
@@ -225,10 +226,12 @@ func TestHowATaskEnds(t *testing.T) {
 	}{
 		"with a tool's error":                {result: &tool.Result{Content: []tool.Content{tool.Text("no")}, IsError: true}, status: "completed", result2: `"isError":true`},
 		"with an error of hermesd":           {err: tool.Errorf(tool.OutcomeUnknown, "it broke"), status: "completed", result2: `outcome_unknown`},
-		"with an error of the protocol":      {err: tool.Errorf(tool.ToolFailed, "it failed").With("task_error", map[string]any{"code": -32001, "message": "boom", "data": 1}), status: "failed", err2: `{"code":-32001,"message":"boom","data":1}`},
+		"with an error of the protocol":      {err: tool.Errorf(tool.ToolFailed, "it failed").With("task_error", &jsonrpc.Error{Code: -32001, Message: "boom", Data: json.RawMessage(`1`)}), status: "failed", err2: `{"code":-32001,"message":"boom","data":1}`},
 		"for want of a capability":           {err: tool.Errorf(tool.Unsupported, "sampling").With("required_capabilities", json.RawMessage(`{"sampling":{}}`)), status: "failed", err2: `{"code":-32021,"message":"sampling","data":{"requiredCapabilities":{"sampling":{}}}}`},
 		"cancelled by the server":            {err: tool.Errorf(tool.Cancelled, "the server did").With("task_status", "cancelled"), status: "cancelled"},
-		"cancelled, as a tool says":          {result: &tool.Result{Content: []tool.Content{tool.Text(`{"code":"cancelled"}`)}, IsError: true}, status: "completed", result2: "cancelled"},
+		"cancelled, as a tool says":          {result: &tool.Result{Content: []tool.Content{tool.Text(`{"code":"cancelled","task_status":"cancelled"}`)}, IsError: true}, status: "completed", result2: "task_status"},
+		"failed, as a tool says":             {result: &tool.Result{Content: []tool.Content{tool.Text(`{"task_error":{"code":1,"message":"m"}}`)}, IsError: true}, status: "completed", result2: "task_error"},
+		"for want of what a tool wants":      {result: &tool.Result{Content: []tool.Content{tool.Text(`{"required_capabilities":{"sampling":{}}}`)}, IsError: true}, status: "completed", result2: "required_capabilities"},
 		"with a result that is no JSON":      {result: &tool.Result{Content: []tool.Content{tool.Content(`{"type":`)}}, status: "completed", result2: `bad_answer`},
 		"with a tool's text like an error's": {result: tool.TextResult(`{"task_error":{"code":1}}`), status: "completed", result2: `task_error`},
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/hermesd/hermesd/runtime/frontend/frontendtest"
@@ -127,6 +129,70 @@ func TestATaskGoesOnWithoutTheRequest(t *testing.T) {
 	c := e.tasker(t, frontendtest.Token)
 	if a := c.get(id); a.Status != "working" || len(ended) > 0 {
 		t.Errorf("%+v", a)
+	}
+	close(release)
+	c.status(id, "completed")
+}
+
+// Whoever answers first is heard; the others are told nothing else.
+func TestManyAnswersToOneQuestionAreOne(t *testing.T) {
+	e := serve(t, providertest.New("jobs", job("jobs_ask", func(ctx context.Context, host *provider.Host) (*tool.Result, error) {
+		a, err := host.Ask(ctx, provider.Question{Message: "who?"})
+		return tool.TextResult(string(a.Content)), err
+	})))
+	c := e.tasker(t, frontendtest.Token)
+	id := c.call("jobs_ask", `{}`).TaskID
+	asking := c.status(id, "input_required")
+	var key string
+	for key = range asking.InputRequests {
+	}
+	var clients sync.WaitGroup
+	for n := range 8 {
+		clients.Go(func() {
+			if a := c.update(id, fmt.Sprintf(`{%q:{"action":"accept","content":{"n":%d}}}`, key, n)); a.ResultType != "complete" {
+				t.Errorf("%+v", a.refused)
+			}
+		})
+	}
+	clients.Wait()
+	first := c.status(id, "completed")
+	if a := c.update(id, fmt.Sprintf(`{%q:{"action":"decline"}}`, key)); a.ResultType != "complete" {
+		t.Errorf("after the end: %+v", a.refused)
+	}
+	if again := c.get(id); !strings.Contains(string(first.Result), `{\"n\":`) || string(again.Result) != string(first.Result) {
+		t.Errorf("%s, then %s", first.Result, again.Result)
+	}
+}
+
+// What is against the protocol is refused, and the task goes on.
+func TestGarbageAboutATaskIsRefused(t *testing.T) {
+	run, release, _ := held("jobs_run")
+	e := serve(t, providertest.New("jobs", run))
+	c := e.tasker(t, frontendtest.Token)
+	id := c.call("jobs_run", `{}`).TaskID
+	for name, members := range map[string]string{
+		"a name that is a number":     `"taskId":7`,
+		"a name that is null":         `"taskId":null`,
+		"a name in other letters":     fmt.Sprintf(`"TASKID":%q`, id),
+		"another name after its name": fmt.Sprintf(`"taskId":%q,"taskId":"other"`, id),
+		"answers that are a list":     fmt.Sprintf(`"taskId":%q,"inputResponses":[1]`, id),
+		"answers that are text":       fmt.Sprintf(`"taskId":%q,"inputResponses":"x"`, id),
+	} {
+		if a := c.ask("tasks/update", id, members); a.refused == nil || a.refused.http != http.StatusBadRequest {
+			t.Errorf("%s: %+v", name, a)
+		}
+	}
+	var unknown strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&unknown, `"%d":{"action":"accept"},`, i)
+	}
+	for _, answers := range []string{`{` + unknown.String() + `"x":null}`, `null`, `{}`} {
+		if a := c.update(id, answers); a.ResultType != "complete" {
+			t.Errorf("%.20s: %+v", answers, a.refused)
+		}
+	}
+	if a := c.get(id); a.Status != "working" {
+		t.Errorf("then: %+v", a)
 	}
 	close(release)
 	c.status(id, "completed")

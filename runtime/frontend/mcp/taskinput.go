@@ -108,7 +108,7 @@ func readInput(asked sdk.InputRequest, raw json.RawMessage) (sdk.InputResponse, 
 		_, fits = asked.(*sdk.ListRootsParams)
 	}
 	if !fits {
-		return nil, errors.New("it is no answer to this request")
+		return nil, errors.New("it is no answer to what was asked for under this key; look at the task's inputRequests")
 	}
 	return answers[key], nil
 }

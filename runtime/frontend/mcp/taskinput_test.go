@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -175,6 +176,55 @@ func TestACallOfSeveralToolsIsOneTask(t *testing.T) {
 	for _, part := range []string{"accept, then accept", "ran"} {
 		if !strings.Contains(string(done.Result), part) {
 			t.Errorf("%s lacks %s", done.Result, part)
+		}
+	}
+}
+
+// A server asks by what its client, hermesd, declared; the agent's client may be able to do less.
+func TestAClientIsAskedOnlyWhatItCanAnswer(t *testing.T) {
+	var in provider.Input // of the call that runs
+	ask := func(ctx context.Context, req *provider.Request) (*tool.Result, error) {
+		if req.Host.OnTask != nil {
+			req.Host.OnTask(ctx, time.Second)
+		}
+		_, err := req.Host.OnInputs(ctx, map[string]provider.Input{"k": in})
+		return tool.TextResult("asked"), err
+	}
+	e := serve(t, providertest.New("jobs", answering("jobs_ask", ask)))
+	const extension = `"extensions":{"io.modelcontextprotocol/tasks":{}}`
+	tools := `{"messages":[],"maxTokens":1,"tools":[{"name":"x","inputSchema":{"type":"object"}}]}`
+	for name, c := range map[string]struct {
+		caps, method, params string
+		asked                bool
+	}{
+		"a form":                              {`"elicitation":{"form":{}}`, "elicitation/create", `{"message":"m","requestedSchema":{"type":"object"}}`, true},
+		"a link, where there are forms only":  {`"elicitation":{"form":{}}`, "elicitation/create", `{"mode":"url","message":"m","url":"https://x.example/"}`, false},
+		"a link without its mode":             {`"elicitation":{"form":{}}`, "elicitation/create", `{"message":"m","url":"https://x.example/"}`, false},
+		"a link":                              {`"elicitation":{"url":{}}`, "elicitation/create", `{"mode":"url","message":"m","url":"https://x.example/"}`, true},
+		"a form, where there are links only":  {`"elicitation":{"url":{}}`, "elicitation/create", `{"message":"m"}`, false},
+		"a form, where there is no human":     {`"sampling":{}`, "elicitation/create", `{"message":"m"}`, false},
+		"sampling without tools":              {`"sampling":{}`, "sampling/createMessage", `{"messages":[],"maxTokens":1}`, true},
+		"sampling with tools, where are none": {`"sampling":{}`, "sampling/createMessage", tools, false},
+		"sampling with tools":                 {`"sampling":{"tools":{}}`, "sampling/createMessage", tools, true},
+		"a kind that is none":                 {`"sampling":{}`, "novelty/create", `{}`, false},
+	} {
+		in = provider.Input{Method: c.method, Params: json.RawMessage(c.params)}
+		for _, client := range []string{"{" + c.caps + "}", "{" + c.caps + "," + extension + "}"} {
+			agent := e.tasker(t, frontendtest.Token)
+			agent.caps = client
+			a := agent.call("jobs_ask", `{}`)
+			if id := a.TaskID; id != "" {
+				if a = agent.until(id, "a question or an end", func(a *taskAnswer) bool { return a.Status != "working" }); c.asked {
+					agent.cancel(id)
+				}
+			}
+			text := string(a.Result)
+			if len(a.Content) > 0 {
+				text = a.Content[0].Text
+			}
+			if asked := len(a.InputRequests) == 1; asked != c.asked || !asked && !strings.Contains(text, `unsupported`) {
+				t.Errorf("%s, %s: asked %v, %s", name, client, asked, text)
+			}
 		}
 	}
 }

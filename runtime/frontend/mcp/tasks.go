@@ -21,9 +21,10 @@ const (
 	// maxTaskBytes bounds what is kept of the results of all tasks, and maxTaskResult one of them, in bytes.
 	maxTaskBytes  = 64 << 20
 	maxTaskResult = maxTaskBytes / 4
-	// maxTaskLife bounds a task whose call has no deadline.
-	maxTaskLife = time.Hour
-	// defaultTaskKeep is how long a task can be asked for after the latest moment at which it can end.
+	// unknownTaskLife is how long a call without a deadline is taken to last.
+	unknownTaskLife = time.Hour
+	// defaultTaskKeep is how long a task can be asked for after its end, and after the latest moment at which the tool that
+	// made it one can end.
 	defaultTaskKeep = 10 * time.Minute
 )
 
@@ -75,11 +76,11 @@ type task struct {
 
 func (t *task) final() bool { return t.status != taskWorking }
 
-// begin makes a task of an agent's running call; nil if there is no place for it. The call ends at until, if that is a
-// time, and by cancel.
+// begin makes a task of an agent's running call; nil if there is no place for it. The tool that made it one ends at until,
+// if that is a time; the call may go on with others, and ends by cancel.
 func (s *tasks) begin(agent string, poll time.Duration, until time.Time, cancel context.CancelFunc) *task {
 	now := time.Now()
-	life := maxTaskLife
+	life := unknownTaskLife
 	if !until.IsZero() {
 		life = until.Sub(now)
 	}
@@ -92,12 +93,32 @@ func (s *tasks) begin(agent string, poll time.Duration, until time.Time, cancel 
 		id: rand.Text(), agent: agent, created: now, ttl: (life + s.keep).Round(time.Second), poll: poll, cancel: cancel,
 		status: taskWorking, updated: now, open: map[string]*taskInput{},
 	}
-	t.expiry = time.AfterFunc(t.ttl, func() {
-		cancel()
-		s.drop(t)
-	})
+	t.expiry = time.AfterFunc(t.ttl, func() { s.expire(t) })
 	s.byID[t.id] = t
 	return t
+}
+
+// expire forgets a task whose time is over. One whose call goes on, as with another tool in it, is kept further.
+func (s *tasks) expire(t *task) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.byID[t.id] != t:
+	case t.final():
+		s.dropLocked(t)
+	default:
+		s.last(t)
+	}
+}
+
+// last makes a task last as long from now on as its agent may take to ask for it. A promise that was made is only ever made
+// better (SEP-2663: "this value MAY change").
+func (s *tasks) last(t *task) {
+	age := time.Since(t.created)
+	if age+s.keep > t.ttl {
+		t.ttl = age + s.keep
+		t.expiry.Reset(s.keep)
+	}
 }
 
 // end notes how a task's call ended. What was cancelled stays so. Where an outcome is more than the agent's share of the
@@ -109,20 +130,17 @@ func (s *tasks) end(t *task, status string, outcome json.RawMessage) {
 		return
 	}
 	size := int64(len(outcome))
-	for size <= maxTaskResult && !s.bytes.Fits(t.agent, size) {
-		oldest := s.oldest(t.agent)
-		if oldest == nil {
-			break
-		}
-		s.dropLocked(oldest)
+	fits := size <= maxTaskResult && s.bytes.Might(t.agent, size)
+	for fits && !s.bytes.Fits(t.agent, size) {
+		s.dropLocked(s.oldest(t.agent))
 	}
-	if size == 0 || size <= maxTaskResult && s.bytes.Take(t.agent, size) {
+	if fits && s.bytes.Take(t.agent, size) {
 		t.held = size
 	} else {
 		status, outcome = taskCompleted, encodeResult(tool.Errorf(tool.ResultTooLarge,
 			"the task has ended, but its result of %d bytes is more than can be kept now; look before you repeat it, and ask for less", size).Result(), true)
 	}
-	t.finish(status)
+	s.finish(t, status)
 	t.outcome = outcome
 	var failure jsonrpc.Error
 	if status == taskFailed && json.Unmarshal(outcome, &failure) == nil {
@@ -131,7 +149,8 @@ func (s *tasks) end(t *task, status string, outcome json.RawMessage) {
 }
 
 // finish gives a task its last state.
-func (t *task) finish(status string) {
+func (s *tasks) finish(t *task, status string) {
+	s.last(t)
 	t.status, t.message, t.updated = status, "", time.Now()
 	t.ended = t.updated
 	clear(t.open)
@@ -145,14 +164,6 @@ func (s *tasks) oldest(agent string) (oldest *task) {
 		}
 	}
 	return oldest
-}
-
-func (s *tasks) drop(t *task) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.byID[t.id] == t {
-		s.dropLocked(t)
-	}
 }
 
 func (s *tasks) dropLocked(t *task) {
@@ -171,7 +182,7 @@ func (s *tasks) cancelAll() {
 	s.ending = true
 	for _, t := range s.byID {
 		if !t.final() {
-			t.finish(taskCancelled)
+			s.finish(t, taskCancelled)
 			t.cancel()
 		}
 	}
@@ -248,7 +259,7 @@ func (s *tasks) cancelTask(agent, id string) error {
 	if err != nil || t.final() {
 		return err
 	}
-	t.finish(taskCancelled)
+	s.finish(t, taskCancelled)
 	t.cancel()
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/hermesd/hermesd/runtime/frontend"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
@@ -28,9 +29,9 @@ func beginTask(t *testing.T, s *tasks, agent string, cancel context.CancelFunc) 
 func TestATaskIsKeptAsLongAsItsAgentWasTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTasks(10 * time.Minute)
-		done, hung := beginTask(t, s, "a", func() {}), make(chan struct{})
-		over := beginTask(t, s, "a", func() { close(hung) })
+		done, over := beginTask(t, s, "a", func() {}), beginTask(t, s, "a", func() {})
 		s.end(done, taskCompleted, json.RawMessage(`{}`))
+		s.end(over, taskCancelled, nil)
 		if v := s.seed(done); v.TTL != (11 * time.Minute).Milliseconds() {
 			t.Errorf("told %d ms", v.TTL)
 		}
@@ -46,10 +47,34 @@ func TestATaskIsKeptAsLongAsItsAgentWasTold(t *testing.T) {
 				t.Errorf("after its time: %v", err)
 			}
 		}
-		<-hung // a call without an end is cancelled then
-		s.end(over, taskCompleted, json.RawMessage(`{}`))
 		if len(s.byID) != 0 || !s.places.Fits("b", maxTasks) || !s.bytes.Fits("b", maxTaskBytes) {
 			t.Error("places are still taken")
+		}
+	})
+}
+
+// A call of several tools may go on long after the one that made it a task was due.
+func TestATaskIsKeptWhileItsCallRunsAndAsLongAfterwards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTasks(10 * time.Minute)
+		defer s.dropAll()
+		long := beginTask(t, s, "a", func() { t.Error("it was cancelled") })
+		time.Sleep(3 * time.Hour)
+		v, err := s.view("a", long.id)
+		if err != nil || v.Status != taskWorking || v.TTL < (3*time.Hour).Milliseconds() {
+			t.Fatalf("while it runs: %+v, %v", v, err)
+		}
+		s.end(long, taskCompleted, json.RawMessage(`{}`))
+		if v, err := s.view("a", long.id); err != nil || v.TTL != (3*time.Hour+10*time.Minute).Milliseconds() {
+			t.Errorf("at its end: %+v, %v", v, err)
+		}
+		time.Sleep(10*time.Minute - time.Second)
+		if _, err := s.view("a", long.id); err != nil {
+			t.Error("gone before its time")
+		}
+		time.Sleep(2 * time.Second)
+		if _, err := s.view("a", long.id); !errors.Is(err, errNoTask) {
+			t.Errorf("after its time: %v", err)
 		}
 	})
 }
@@ -64,7 +89,7 @@ func TestAnAgentHasNoMoreTasksThanItsShare(t *testing.T) {
 	if h.begin(t.Context(), time.Second); h.now() != nil {
 		t.Error("a task beyond the share")
 	}
-	h.end(false, tool.TextResult("plain")) // it was none
+	h.end(false, &frontend.Tried{Result: tool.TextResult("plain")}) // it was none
 	h.agent = "modest"
 	h.begin(t.Context(), time.Second)
 	first := h.now()
@@ -98,6 +123,17 @@ func TestOldResultsMakeRoomForNewOnes(t *testing.T) {
 		if v, err := s.view("a", huge.id); err != nil || !bytes.Contains(v.Result, []byte("result_too_large")) {
 			t.Errorf("what is more than one may be: %v", err)
 		}
+		for _, agent := range []string{"b", "c"} {
+			for range 8 {
+				s.end(beginTask(t, s, agent, func() {}), taskCompleted, quarter[:1<<21])
+			}
+		}
+		small := beginTask(t, s, "d", func() {})
+		s.end(small, taskCompleted, quarter[:1<<20])
+		s.end(beginTask(t, s, "d", func() {}), taskCompleted, quarter)
+		if v, err := s.view("d", small.id); err != nil || len(v.Result) != 1<<20 {
+			t.Errorf("a result went for another that had no room without it: %v", err)
+		}
 		other := beginTask(t, s, "b", func() {})
 		s.end(other, taskFailed, json.RawMessage(`{}`))
 		if v, err := s.view("b", other.id); err != nil || v.Status != taskFailed {
@@ -122,6 +158,16 @@ func TestTheFirstEndOfATaskCounts(t *testing.T) {
 	cancel()
 	if _, err := s.ask(ctx, cancelled, sdk.InputRequestMap{"q": &sdk.ListRootsParams{}}); err == nil || len(cancelled.open) > 0 {
 		t.Error("it asks when it has ended")
+	}
+}
+
+// A run may give a question up while the request that is to carry it takes it.
+func TestAQuestionThatIsGivenUpIsNotKept(t *testing.T) {
+	p := newParked(time.Minute, newTasks(time.Minute))
+	q := &question{}
+	p.drop(q)
+	if p.hold(q) || len(p.waiting) > 0 {
+		t.Error("it waits for ever")
 	}
 }
 

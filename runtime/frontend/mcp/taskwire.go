@@ -3,13 +3,13 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/hermesd/hermesd/internal/rawjson"
+	"github.com/hermesd/hermesd/runtime/frontend"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
@@ -158,30 +158,25 @@ func namesTask(w http.ResponseWriter, h http.Header, body json.RawMessage) bool 
 	return true
 }
 
-// taskEnding is a call's result as the end of a task: one of the protocol's errors, a cancellation by the server, both of
-// which the provider's error tells, or a result of the tool, which may be an error, too.
-func taskEnding(r *tool.Result) (status string, outcome json.RawMessage) {
-	var e struct {
-		Status string         `json:"task_status"`
-		Server *jsonrpc.Error `json:"task_error"`
-	}
-	if r.IsError && json.Unmarshal([]byte(r.Text()), &e) != nil {
-		e.Status, e.Server = "", nil
-	}
-	var failure *jsonrpc.Error
-	switch {
-	case e.Status == taskCancelled:
-		return taskCancelled, nil
-	case e.Server != nil:
-		failure = e.Server
-	case errors.As(missingCapability(r), &failure):
+// taskEnding is how a call ended as the end of a task: one of the protocol's errors, a cancellation by the server, both of
+// which only a provider's error tells, or a result of the tool, which may be an error, too.
+func taskEnding(call *frontend.Tried) (status string, outcome json.RawMessage) {
+	var failure any
+	if e := call.Failure; e != nil {
+		if e.Extra["task_status"] == taskCancelled {
+			return taskCancelled, nil
+		}
+		failure = e.Extra["task_error"]
+		if missing := missingCapability(e); failure == nil && missing != nil {
+			failure = missing
+		}
 	}
 	if failure != nil {
 		if raw, err := tool.JSON(failure); err == nil {
 			return taskFailed, raw
 		}
 	}
-	whole, err := newCallResult(&sdk.CallToolResult{}, r, true).MarshalJSON()
+	whole, err := newCallResult(&sdk.CallToolResult{}, call.Result, true).MarshalJSON()
 	if err != nil {
 		whole = encodeResult(tool.Errorf(tool.BadAnswer, "the result cannot be read; tell the operator").Result(), true)
 	}

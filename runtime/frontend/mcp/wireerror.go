@@ -23,23 +23,16 @@ func refusal(id json.RawMessage, code int64, message string) ([]byte, error) {
 }
 
 // missingCapability is the protocol's error for a tool that needs what the client did not declare (MCP 2026-07-28), or nil
-// for another result.
-func missingCapability(r *tool.Result) error {
-	if r == nil || !r.IsError {
+// for another error, and for none.
+func missingCapability(e *tool.Error) *jsonrpc.Error {
+	if e == nil || e.Extra["required_capabilities"] == nil {
 		return nil
 	}
-	var e struct {
-		Error    string          `json:"error"`
-		Required json.RawMessage `json:"required_capabilities"`
-	}
-	if json.Unmarshal([]byte(r.Text()), &e) != nil || e.Required == nil {
-		return nil
-	}
-	data, err := json.Marshal(map[string]json.RawMessage{"requiredCapabilities": e.Required})
+	data, err := tool.JSON(map[string]any{"requiredCapabilities": e.Extra["required_capabilities"]})
 	if err != nil {
 		return nil
 	}
-	return &jsonrpc.Error{Code: sdk.CodeMissingRequiredClientCapabilities, Message: e.Error, Data: data}
+	return &jsonrpc.Error{Code: sdk.CodeMissingRequiredClientCapabilities, Message: e.Message, Data: data}
 }
 
 // wireError is an error as JSON-RPC has it: a server's own with its code and data, others with what agents read of a tool's
