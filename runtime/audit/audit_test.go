@@ -32,7 +32,7 @@ type books struct {
 
 func open(t testing.TB, dir string, opts audit.Options) *books {
 	t.Helper()
-	b := openOn(t, dir, opts, nil)
+	b := openOn(t, dir, opts, wrapped{})
 	t.Cleanup(func() {
 		if err := b.Close(); err != nil {
 			t.Error(err)
@@ -41,8 +41,14 @@ func open(t testing.TB, dir string, opts audit.Options) *books {
 	return b
 }
 
-// openOn opens a log on a journal that change, if it is not nil, has changed. It is the test's to close.
-func openOn(t testing.TB, dir string, opts audit.Options, change func(audit.Journal) audit.Journal) *books {
+// wrapped is what a test puts around the storage and the journal of a log; nil leaves them as they are.
+type wrapped struct {
+	storage func(audit.Storage) audit.Storage
+	journal func(audit.Journal) audit.Journal
+}
+
+// openOn opens a log that is the test's to close.
+func openOn(t testing.TB, dir string, opts audit.Options, around wrapped) *books {
 	t.Helper()
 	s, err := store.Open(dir, nil)
 	if err != nil {
@@ -57,18 +63,22 @@ func openOn(t testing.TB, dir string, opts audit.Options, change func(audit.Jour
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, err := w.Journal("audit")
+	j, err := w.Journal("audit")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var journal audit.Journal = whole
-	if change != nil {
-		journal = change(whole)
+	var storage audit.Storage = w
+	if around.storage != nil {
+		storage = around.storage(w)
+	}
+	var journal audit.Journal = j
+	if around.journal != nil {
+		journal = around.journal(j)
 	}
 	if opts.Key == nil {
 		opts.Key = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
 	}
-	l, err := audit.Open(t.Context(), w, journal, &opts)
+	l, err := audit.Open(t.Context(), storage, journal, &opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,10 +291,10 @@ func TestNoRecordNoCall(t *testing.T) {
 			var log logged
 			j := &flaky{}
 			dir := t.TempDir()
-			b := openOn(t, dir, audit.Options{Allow: allow, Logger: log.logger()}, func(whole audit.Journal) audit.Journal {
+			b := openOn(t, dir, audit.Options{Allow: allow, Logger: log.logger()}, wrapped{journal: func(whole audit.Journal) audit.Journal {
 				j.Journal = whole
 				return j
-			})
+			}})
 			call(t, b, "1")
 			written(t, b, 2)
 			j.full.Store(true)
@@ -335,7 +345,7 @@ func TestWhileTheTableCannotBeWrittenNothingNewBeginsAndNothingIsLost(t *testing
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log logged
-			b := openOn(t, t.TempDir(), audit.Options{Logger: log.logger()}, nil)
+			b := openOn(t, t.TempDir(), audit.Options{Logger: log.logger()}, wrapped{})
 			b.write(t, "ALTER TABLE audit RENAME TO audit_gone")
 			call(t, b, "1") // its records are durable before the table is known to be gone
 			if _, err := b.Query(t.Context(), nil); err == nil {

@@ -9,7 +9,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"iter"
 	"maps"
 	"os"
 	"path/filepath"
@@ -114,8 +113,6 @@ type worldJournal struct {
 	audit.Journal
 	w *world
 }
-
-func (j worldJournal) Left() iter.Seq2[[]byte, error] { return j.Journal.Left() }
 
 func (j worldJournal) Append(records [][]byte) error {
 	return j.w.write(func() error {

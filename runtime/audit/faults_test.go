@@ -1,9 +1,7 @@
 package audit_test
 
 import (
-	"bytes"
 	"context"
-	"crypto/ed25519"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -14,7 +12,6 @@ import (
 	"time"
 
 	"github.com/hermesd/hermesd/runtime/audit"
-	"github.com/hermesd/hermesd/runtime/store"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
@@ -30,51 +27,21 @@ func (f *faulty) Write(ctx context.Context, fn func(context.Context, *sql.Conn) 
 	if f.refuse.Load() {
 		return errFaulty
 	}
-	return errors.Join(f.Storage.Write(ctx, fn), f.after())
-}
-
-func (f *faulty) after() error {
+	err := f.Storage.Write(ctx, fn)
 	if f.doubt.Load() {
-		return errFaulty
+		err = errors.Join(err, errFaulty)
 	}
-	return nil
+	return err
 }
 
-// openWith opens a log on a storage that change has changed. It is the test's to close.
-func openWith(t testing.TB, dir string, opts audit.Options, change func(audit.Storage) audit.Storage) *books {
-	t.Helper()
-	s, err := store.Open(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	w, err := s.Writer(false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	j, err := w.Journal("audit")
-	if err != nil {
-		t.Fatal(err)
-	}
-	opts.Key = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
-	l, err := audit.Open(t.Context(), change(w), j, &opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &books{l, s, dir, opts.Key}
-}
-
+// openFaulty opens a log that is the test's to close, on a storage that fails on demand.
 func openFaulty(t testing.TB, dir string, opts audit.Options) (*books, *faulty) {
 	t.Helper()
 	f := &faulty{}
-	return openWith(t, dir, opts, func(w audit.Storage) audit.Storage {
+	return openOn(t, dir, opts, wrapped{storage: func(w audit.Storage) audit.Storage {
 		f.Storage = w
 		return f
-	}), f
+	}}), f
 }
 
 // slow is a storage that waits while the gate is locked.
@@ -91,10 +58,10 @@ func (s *slow) Write(ctx context.Context, fn func(context.Context, *sql.Conn) er
 
 func TestCallsWaitForATableThatIsSlowerThanTheJournal(t *testing.T) {
 	disk := &slow{}
-	b := openWith(t, t.TempDir(), audit.Options{Arguments: true}, func(w audit.Storage) audit.Storage {
+	b := openOn(t, t.TempDir(), audit.Options{Arguments: true}, wrapped{storage: func(w audit.Storage) audit.Storage {
 		disk.Storage = w
 		return disk
-	})
+	}})
 	big := started("big")
 	big.Arguments = []byte(`"` + strings.Repeat("x", 60_000) + `"`)
 	disk.gate.Lock()
@@ -205,10 +172,10 @@ func TestACommitThatIsInDoubtIsNotRepeated(t *testing.T) {
 
 func TestWhatWaitsForTheDiskFitsIntoTheJournal(t *testing.T) {
 	j := &flaky{}
-	b := openOn(t, t.TempDir(), audit.Options{Arguments: true}, func(whole audit.Journal) audit.Journal {
+	b := openOn(t, t.TempDir(), audit.Options{Arguments: true}, wrapped{journal: func(whole audit.Journal) audit.Journal {
 		j.Journal = whole
 		return j
-	})
+	}})
 	j.full.Store(true)
 	big := finished("big", tool.OutcomeBlocked)
 	big.Arguments = []byte(`"` + strings.Repeat("x", 60_000) + `"`)

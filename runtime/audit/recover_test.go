@@ -20,7 +20,7 @@ func (steady) Drop() {}
 // killed is the folder that a daemon leaves whose table has what is stored only, and whose journal has what follows, too.
 func killed(t *testing.T, stored, follows func(*books)) string {
 	t.Helper()
-	b := openOn(t, t.TempDir(), audit.Options{}, func(j audit.Journal) audit.Journal { return steady{j} })
+	b := openOn(t, t.TempDir(), audit.Options{}, wrapped{journal: func(j audit.Journal) audit.Journal { return steady{j} }})
 	defer b.shut(t)
 	stored(b)
 	sound(t, b)

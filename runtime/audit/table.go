@@ -103,8 +103,11 @@ func (l *Log) setWaiting(groups [][]Entry) {
 		l.waits += len(g)
 		l.waitSize += size(g)
 	}
-	l.crowded.Store(l.waits > crowd || l.waitSize > crowdSize)
+	l.crowded.Store(l.isCrowded())
 }
+
+// isCrowded reports whether so much waits that calls wait, too. Its caller holds l.writing.
+func (l *Log) isCrowded() bool { return l.waits > crowd || l.waitSize > crowdSize }
 
 // insert adds chained entries to the table, a stretch at a time, since others wait to write, too. It returns how many are
 // there.

@@ -70,12 +70,7 @@ func (l *Log) writeGroup() error {
 	l.mu.Unlock()
 
 	err := l.append(g)
-	if err == nil && l.unwritten.Swap(nil) != nil {
-		l.log.Info("audit records can be written again")
-	}
-	if err != nil {
-		l.failed(err)
-	}
+	l.noteWriting(err)
 	l.mu.Lock()
 	l.taken, l.takenSize = 0, 0
 	if g.err = err; err != nil {
@@ -106,14 +101,16 @@ func (l *Log) append(g *group) error {
 		l.due.Reset(gather)
 	}
 	l.waiting, l.waits, l.waitSize = append(l.waiting, entries), l.waits+len(entries), l.waitSize+g.size
-	if l.waits > crowd || l.waitSize > crowdSize {
-		l.crowded.Store(true)
-	}
+	l.crowded.Store(l.isCrowded())
 	return nil
 }
 
-func (l *Log) failed(err error) {
-	if l.unwritten.Swap(&err) == nil {
+// noteWriting tells the log when writing begins to fail, and when it works again.
+func (l *Log) noteWriting(err error) {
+	switch {
+	case err == nil && l.unwritten.Swap(nil) != nil:
+		l.log.Info("audit records can be written again")
+	case err != nil && l.unwritten.Swap(&err) == nil:
 		l.log.Error("audit records cannot be written", "error", err)
 	}
 }
