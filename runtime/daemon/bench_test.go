@@ -93,22 +93,7 @@ func everything(b *testing.B, sync string) *pipeline.Pipeline {
 	if err != nil {
 		b.Fatal(err)
 	}
-	db, err := store.Open(dir, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	writer, err := db.Writer(sync == "power")
-	if err != nil {
-		b.Fatal(err)
-	}
-	journal, err := writer.Journal("audit")
-	if err != nil {
-		b.Fatal(err)
-	}
-	log, err := audit.Open(b.Context(), writer, journal, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	db, log := recordsIn(b, dir, sync)
 	b.Cleanup(func() {
 		broker.Close()
 		chain.Close()
@@ -191,9 +176,10 @@ func BenchmarkPipeline(b *testing.B) {
 	}
 }
 
-// commits measures one durable record by itself.
-func commits(b *testing.B, sync string) {
-	db, err := store.Open(b.TempDir(), nil)
+// recordsIn opens an audit. Both are the caller's to close, the log first.
+func recordsIn(b *testing.B, dir, sync string) (*store.Store, *audit.Log) {
+	b.Helper()
+	db, err := store.Open(dir, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -209,6 +195,12 @@ func commits(b *testing.B, sync string) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	return db, log
+}
+
+// commits measures one durable record by itself.
+func commits(b *testing.B, sync string) {
+	db, log := recordsIn(b, b.TempDir(), sync)
 	b.Cleanup(func() {
 		for _, close := range []func() error{log.Close, db.Close} {
 			if err := close(); err != nil {

@@ -39,13 +39,14 @@ func BenchmarkManySessions(b *testing.B) {
 			i++
 		}
 	})
-	b.Run("the end of one", func(b *testing.B) {
+	b.Run("a new one and its end", func(b *testing.B) {
 		s := &frontend.Sessions{}
-		for i := range 10_000 {
+		for i := range 9_999 {
 			s.ID("desk", fmt.Sprint(i), "")
 		}
 		for b.Loop() {
-			s.End("desk", "none")
+			s.ID("desk", "new", "")
+			s.End("desk", "new")
 		}
 	})
 }

@@ -1,6 +1,8 @@
 package pipeline_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -16,33 +18,45 @@ import (
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
-func audited(b testing.TB, power bool) *pipeline.Pipeline {
-	b.Helper()
-	s, err := store.Open(b.TempDir(), nil)
+// auditIn opens the audit of a state directory. Both are the caller's to close, the log first.
+func auditIn(ctx context.Context, dir string, power bool) (*audit.Log, *store.Store, error) {
+	s, err := store.Open(dir, nil)
 	if err != nil {
-		b.Fatal(err)
+		return nil, nil, err
 	}
 	w, err := s.Writer(power)
 	if err != nil {
-		b.Fatal(err)
+		return nil, nil, errors.Join(err, s.Close())
 	}
 	journal, err := w.Journal("audit")
 	if err != nil {
-		b.Fatal(err)
+		return nil, nil, errors.Join(err, s.Close())
 	}
-	l, err := audit.Open(b.Context(), w, journal, nil)
+	l, err := audit.Open(ctx, w, journal, nil)
 	if err != nil {
-		b.Fatal(err)
+		return nil, nil, errors.Join(err, s.Close())
 	}
-	b.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			b.Error(err)
-		}
-		if err := s.Close(); err != nil {
-			b.Error(err)
+	return l, s, nil
+}
+
+// records is the audit of a state directory until the test ends.
+func records(t testing.TB, dir string, power bool) *audit.Log {
+	t.Helper()
+	l, s, err := auditIn(t.Context(), dir, power)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(l.Close(), s.Close()); err != nil {
+			t.Error(err)
 		}
 	})
-	return newPipeline(b, &pipeline.Options{Audit: l})
+	return l
+}
+
+func audited(b testing.TB, power bool) *pipeline.Pipeline {
+	b.Helper()
+	return newPipeline(b, &pipeline.Options{Audit: records(b, b.TempDir(), power)})
 }
 
 func small() *kb {
@@ -112,24 +126,7 @@ func BenchmarkPipelinePower16(b *testing.B)   { benchmark(b, true, 16) }
 
 // BenchmarkCommit is one durable commit by itself: what the power rows may cost on top.
 func BenchmarkCommit(b *testing.B) {
-	s, err := store.Open(b.TempDir(), nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer s.Close()
-	w, err := s.Writer(true)
-	if err != nil {
-		b.Fatal(err)
-	}
-	journal, err := w.Journal("audit")
-	if err != nil {
-		b.Fatal(err)
-	}
-	l, err := audit.Open(b.Context(), w, journal, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer l.Close()
+	l := records(b, b.TempDir(), true)
 	n := 0
 	together(b, 1, func() {
 		n++

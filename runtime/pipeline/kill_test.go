@@ -17,7 +17,6 @@ import (
 	"github.com/hermesd/hermesd/runtime/audit"
 	"github.com/hermesd/hermesd/runtime/pipeline"
 	"github.com/hermesd/hermesd/runtime/provider"
-	"github.com/hermesd/hermesd/runtime/store"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
@@ -40,19 +39,7 @@ func TestMain(m *testing.M) {
 // victim makes calls until it is killed. Each call appends its id to the file "ran" when it really runs, and each that has
 // ended writes a byte to standard output.
 func victim(dir string, power bool) error {
-	s, err := store.Open(dir, nil)
-	if err != nil {
-		return err
-	}
-	w, err := s.Writer(power)
-	if err != nil {
-		return err
-	}
-	journal, err := w.Journal("audit")
-	if err != nil {
-		return err
-	}
-	l, err := audit.Open(context.Background(), w, journal, nil)
+	l, _, err := auditIn(context.Background(), dir, power)
 	if err != nil {
 		return err
 	}
@@ -141,23 +128,11 @@ func kill(t *testing.T, dir, sync string, n int) {
 // examine opens what the victim left, as the next daemon would, and returns how many calls have run so far.
 func examine(t *testing.T, dir string) int {
 	t.Helper()
-	s, err := store.Open(dir, nil)
+	l, s, err := auditIn(t.Context(), dir, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	w, err := s.Writer(true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	journal, err := w.Journal("audit")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := audit.Open(t.Context(), w, journal, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	defer l.Close()
 	report, err := l.Verify(t.Context())
 	if err != nil || report.Fault != nil {
