@@ -69,8 +69,9 @@ func (p *Provider) late(ctx context.Context, err error) error {
 }
 
 // connect makes a connection and shakes hands. A server that a request of the newest protocol kills is connected to again
-// with the older handshake, and so is one that is known to need it or that the operator wants it for. An exchange over HTTP that breaks is first taken for what
-// it mostly is, a server that is about to come or go, and fails the attempt; the next one may take the server for an older one.
+// with the older handshake, and so is one that is known to need it or that the operator wants it for. An exchange over HTTP
+// that breaks is first taken for what it mostly is, a server that is about to come or go, and fails the attempt; the next one
+// may take the server for an older one.
 func (p *Provider) connect(ctx context.Context, legacy bool) (*session, error) {
 	s := &session{p: p, line: newLine(p.said, p.opts.ConnectTimeout/3), changed: make(chan struct{}, 1), restocked: make(chan struct{}, 1), gone: make(chan struct{})}
 	s.line.updated, s.line.changed = p.watch.tell, s.noteChange

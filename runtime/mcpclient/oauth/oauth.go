@@ -180,14 +180,14 @@ func (a *Authorizer) Token(ctx context.Context) (string, error) {
 func (a *Authorizer) current(ctx context.Context) (*Credentials, error) {
 	a.mu.Lock()
 	c, err := a.load()
-	if err != nil || c == nil || !c.ends(early) || c.Refresh == "" {
-		a.mu.Unlock()
-		if err == nil && c.ends(early) && a.regrants(c) {
-			return a.regrant(ctx, c)
-		}
-		return c, err
+	if err == nil && c.ends(early) && c.Refresh == "" && a.regrants(c) {
+		a.mu.Unlock() // regrant takes authorizing first
+		return a.regrant(ctx, c)
 	}
 	defer a.mu.Unlock()
+	if err != nil || !c.ends(early) || c.Refresh == "" {
+		return c, err
+	}
 	fresh, err := a.refresh(ctx, c)
 	if err == nil {
 		return fresh, nil

@@ -5,10 +5,8 @@ import (
 	"fmt"
 )
 
-// A grant that needs nobody gives the next token itself: shortly before the last one ends, so that no request pays for a
-// refusal.
-
-// regrants reports whether the grant can be asked for the next token: without a person, and as it was asked for this one.
+// regrants reports whether the grant can be asked for the next token: without a person, and as it was asked for this one. It is
+// asked shortly before this one ends, so that no request pays for a refusal.
 func (a *Authorizer) regrants(c *Credentials) bool {
 	return a.grant != nil && (a.opts.Show == nil || !a.AsksPerson()) && c.Issuer != "" && c.TokenURL != ""
 }
