@@ -172,3 +172,20 @@ func TestWithoutTasksACallIsAnsweredWhenItHasEnded(t *testing.T) {
 		t.Errorf("an MCP client without tasks: %s", text)
 	}
 }
+
+func TestATaskThatRanWhenTheDaemonDiedIsClosedOnRecord(t *testing.T) {
+	d := start(t, working(t))
+	ready(t, d, "slow_compute")
+	id := d.compute(50)
+	d.kill()
+	d = launchConfig(t, d.dir, d.config)
+	d.awaitReady()
+	if a := d.task(id); a.Error == nil || a.Error.Code != -32602 || !strings.Contains(a.Error.Message, "call the tool again") {
+		t.Errorf("after the restart: %+v", a)
+	}
+	out, errs, code := d.hermesd("audit", "query", "--json", "--tool", "slow_compute")
+	var list []struct{ Kind, Code string }
+	if code != 0 || json.Unmarshal([]byte(out), &list) != nil || len(list) != 2 || list[0].Kind != "finished" || list[0].Code != "outcome_unknown" {
+		t.Errorf("%d: %s%s", code, out, errs)
+	}
+}

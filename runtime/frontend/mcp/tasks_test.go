@@ -53,6 +53,33 @@ func TestATaskIsKeptAsLongAsItsAgentWasTold(t *testing.T) {
 	})
 }
 
+func TestTenThousandTasksLeaveNothingBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTasks(10 * time.Minute)
+		result := json.RawMessage(`{"content":[]}`)
+		for range 10_000 / 500 {
+			for i := range 500 {
+				made := beginTask(t, s, "a", func() {})
+				switch i % 3 {
+				case 0:
+					s.end(made, taskCompleted, result)
+				case 1:
+					s.end(made, taskFailed, result)
+				case 2:
+					if err := s.cancelTask("a", made.id); err != nil {
+						t.Fatal(err)
+					}
+					s.end(made, taskCompleted, result)
+				}
+			}
+			time.Sleep(12 * time.Minute)
+		}
+		if len(s.byID) != 0 || !s.places.Might("b", maxTasks) || !s.bytes.Might("b", maxTaskBytes) {
+			t.Errorf("%d tasks are left, or their places", len(s.byID))
+		}
+	})
+}
+
 // A call of several tools may go on long after the one that made it a task was due.
 func TestATaskIsKeptWhileItsCallRunsAndAsLongAfterwards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
