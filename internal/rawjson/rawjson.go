@@ -1,8 +1,7 @@
 // Package rawjson finds the parts of a JSON text without decoding them: what one side wrote reaches the other as the same
 // bytes, and a large result costs no second decode.
 //
-// The text is checked once, as a whole, with [Valid]. On anything else the functions end early, but
-// never run out of bounds.
+// The text is checked once, as a whole, with [Valid]. On anything else the functions end early, but never run out of bounds.
 package rawjson
 
 import (

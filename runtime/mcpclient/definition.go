@@ -238,7 +238,7 @@ func (p *Provider) runnable(execution json.RawMessage) error {
 		return fmt.Errorf("execution cannot be read: %w", err)
 	}
 	if e.TaskSupport == "required" && p.legacy.Load() {
-		return errors.New("it runs only as a task, which hermesd offers of servers that speak protocol 2026-07-28")
+		return errors.New("it runs only as a task, for which the server must speak protocol 2026-07-28, and the block must not keep it to an older one")
 	}
 	return nil
 }

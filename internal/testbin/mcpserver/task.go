@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -173,7 +171,7 @@ func (t *task) update(p *taskParams) *taskResult {
 }
 
 func (t *task) stop(*taskParams) *taskResult {
-	if slices.Contains([]string{"working", "input_required"}, t.state.Status) {
+	if t.state.Status == "working" || t.state.Status == "input_required" {
 		t.state.Status, t.state.Inputs = "cancelled", nil
 		t.cancel()
 	}
@@ -196,10 +194,10 @@ func (t *task) ask(ctx context.Context, requests mcp.InputRequestMap) (answers, 
 }
 
 // say tells how far the task is.
-func (t *task) say(format string, args ...any) {
+func (t *task) say(text string) {
 	t.of.mu.Lock()
 	defer t.of.mu.Unlock()
-	t.state.Message = fmt.Sprintf(format, args...)
+	t.state.Message = text
 }
 
 var errBroken = errors.New("the job broke off")
