@@ -54,7 +54,8 @@ func cleanError(err *tool.Error) {
 	}
 }
 
-// cleanHost removes the tag characters from what a third party tells and asks while its call runs.
+// cleanHost removes the tag characters from what a third party tells and asks while its call runs, and the reserved _meta
+// keys from what it asks.
 func cleanHost(h *provider.Host) *provider.Host {
 	c := *h
 	if h.OnProgress != nil {
@@ -79,21 +80,26 @@ func cleanHost(h *provider.Host) *provider.Host {
 	}
 	if h.OnSample != nil {
 		c.OnSample = func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
-			params, _ = withoutTags(params)
-			return h.OnSample(ctx, params)
+			return h.OnSample(ctx, cleanParams(params))
 		}
 	}
 	if h.OnInputs != nil {
 		c.OnInputs = func(ctx context.Context, requests map[string]provider.Input) (map[string]json.RawMessage, error) {
 			cleaned := make(map[string]provider.Input, len(requests))
 			for id, in := range requests {
-				in.Params, _ = withoutTags(in.Params)
+				in.Params = cleanParams(in.Params)
 				cleaned[id] = in
 			}
 			return h.OnInputs(ctx, cleaned)
 		}
 	}
 	return &c
+}
+
+func cleanParams(raw []byte) []byte {
+	raw, _ = withoutTags(raw)
+	raw, _ = withoutReserved(raw, 0)
+	return raw
 }
 
 // untagged is text without tag characters.

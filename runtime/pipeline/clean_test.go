@@ -117,6 +117,9 @@ func TestWhatAThirdPartySaysBesidesItsResultIsCleaned(t *testing.T) {
 			},
 		}
 		out := newPipeline(t, nil).Call(t.Context(), req)
+		if out.Err == nil {
+			t.Fatal("no error")
+		}
 		var read struct {
 			Error, More string
 			N           json.Number
@@ -133,5 +136,35 @@ func TestWhatAThirdPartySaysBesidesItsResultIsCleaned(t *testing.T) {
 				t.Errorf("%s: %q", source, text)
 			}
 		}
+	}
+}
+
+func TestAThirdPartysQuestionsHaveNoReservedMeta(t *testing.T) {
+	const sent, want = `{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"x"},"own":1},"message":"m"}`, `{"_meta":{"own":1},"message":"m"}`
+	k := newKB()
+	k.invoke = func(ctx context.Context, req *provider.Request) (*tool.Result, error) {
+		if _, err := req.Host.OnSample(ctx, json.RawMessage(sent)); err != nil {
+			return nil, err
+		}
+		_, err := req.Host.OnInputs(ctx, map[string]provider.Input{"k": {Params: json.RawMessage(sent)}, "none": {}})
+		return tool.TextResult("asked"), err
+	}
+	var asked []string
+	req := k.request("search", ``)
+	req.Host = &provider.Host{
+		OnSample: func(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
+			asked = append(asked, string(params))
+			return nil, nil
+		},
+		OnInputs: func(_ context.Context, requests map[string]provider.Input) (map[string]json.RawMessage, error) {
+			asked = append(asked, string(requests["k"].Params), string(requests["none"].Params))
+			return nil, nil
+		},
+	}
+	if out := newPipeline(t, nil).Call(t.Context(), req); out.Err != nil {
+		t.Fatal(out.Err)
+	}
+	if diff := cmp.Diff([]string{want, want, ""}, asked); diff != "" {
+		t.Error(diff)
 	}
 }
