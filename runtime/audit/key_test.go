@@ -3,6 +3,7 @@ package audit_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/hermesd/hermesd/runtime/audit"
@@ -21,10 +22,12 @@ func TestAKeyIsMadeOnceAndKept(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	if err := os.WriteFile(path, []byte("no key"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := audit.LoadKey(path); err == nil {
-		t.Error("a damaged key was replaced")
+	for _, damaged := range []string{"", "no key", strings.Repeat("0", 2<<10)} {
+		if err := os.WriteFile(path, []byte(damaged), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := audit.LoadKey(path); err == nil || !strings.Contains(err.Error(), "from a backup") {
+			t.Errorf("a damaged key was replaced, or nobody is told what to do: %v", err)
+		}
 	}
 }
