@@ -74,6 +74,8 @@ func TestTenThousandTasksLeaveNothingBehind(t *testing.T) {
 			}
 			time.Sleep(12 * time.Minute)
 		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		if len(s.byID) != 0 || !s.places.Might("b", maxTasks) || !s.bytes.Might("b", maxTaskBytes) {
 			t.Errorf("%d tasks are left, or their places", len(s.byID))
 		}
