@@ -9,11 +9,16 @@ import (
 
 	"google.golang.org/grpc/status"
 
+	"github.com/hermesd/hermesd/runtime/frontend"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
-// endTime bounds how long a client may take to make room for the frame that says how its session ended.
-const endTime = 2 * time.Second
+const (
+	// endTime bounds how long a client may take to make room for the frame that says how its session ended.
+	endTime = 2 * time.Second
+	// maxReason bounds what that frame says, in bytes. As JSON it has at most six times as many, for which there is room.
+	maxReason = maxSaid / 8
+)
 
 // attached is a client's connection as the MCP front end has it.
 type attached struct{ framed }
@@ -24,11 +29,10 @@ func (a *attached) Close() error { return a.conn.CloseRead() }
 // attach serves an MCP stream on a connection until it ends.
 func (s *Server) attach(conn *net.UnixConn, r *bufio.Reader, who Peer) {
 	a := &attached{framed{conn: conn, r: r}}
-	defer context.AfterFunc(s.base, func() { conn.SetReadDeadline(time.Unix(1, 0)) })() // nor is an opening waited for
 	how := status.Convert(s.toStatus(s.serveAttached(a, who)))
 	err := conn.SetWriteDeadline(time.Now().Add(endTime))
 	if err == nil {
-		err = a.tell(frameEnd, ending{how.Code(), how.Message()})
+		err = a.tell(frameEnd, ending{how.Code(), frontend.Clip(how.Message(), maxReason)})
 	}
 	if err = errors.Join(err, a.close()); err != nil {
 		s.options.Logger.Debug("an attached client was not told of its end", "error", err)
@@ -37,7 +41,10 @@ func (s *Server) attach(conn *net.UnixConn, r *bufio.Reader, who Peer) {
 
 func (s *Server) serveAttached(a *attached, who Peer) error {
 	o, err := a.opening()
-	if err != nil {
+	switch {
+	case s.base.Err() != nil:
+		return tool.Errorf(tool.ShuttingDown, "hermesd is stopping; connect again in a moment")
+	case err != nil:
 		return tool.Errorf(tool.BadRequest, "%w", err)
 	}
 	if err := a.conn.SetDeadline(time.Time{}); err != nil { // gRPC's, of handshakes

@@ -17,6 +17,8 @@ func (s *Server) toStatus(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, ErrRefused):
+		return status.Error(codes.InvalidArgument, err.Error())
 	case errors.As(err, &e):
 		return status.Error(codeOf(e.Code), s.options.Mask(e.Message))
 	case errors.Is(err, context.DeadlineExceeded):
@@ -60,6 +62,9 @@ type refusal string
 
 func (r refusal) Error() string      { return string(r) }
 func (refusal) Is(target error) bool { return target == ErrRefused } //nolint:errorlint // it is what errors.Is asks
+
+// errVersions answers what one side says and the other does not know.
+const errVersions = refusal("the running daemon and this `hermesd` are of different versions; restart the older of the two")
 
 // fromStatus makes what the server said readable: its text, without gRPC's frame.
 func fromStatus(err error) error {

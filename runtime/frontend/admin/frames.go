@@ -25,8 +25,9 @@ const (
 	frameData    = 'd'
 	frameEnd     = 'e' // an ending as JSON
 
-	frameHead = 5       // bytes
-	maxFrame  = 1 << 20 // bytes of what follows the head
+	frameHead = 5        // bytes
+	maxFrame  = 1 << 20  // bytes of what follows the head
+	maxSaid   = 64 << 10 // of them in a frame of JSON, for which there is room at once
 )
 
 // opening says whose session begins.
@@ -80,7 +81,7 @@ func (f *framed) next() error {
 		f.left = size
 		return nil
 	case kind != frameEnd:
-		return fmt.Errorf("%w: a frame of the kind %q", ErrBroken, kind)
+		return errVersions
 	}
 	var e ending
 	if err := f.body(size, &e); err != nil {
@@ -92,17 +93,22 @@ func (f *framed) next() error {
 	return fromStatus(status.Error(e.Code, e.Message))
 }
 
-// head reads the head of a frame.
+// head reads the head of a frame. Of what is none (a daemon of gRPC alone greets with HTTP/2's settings), the kind is all that
+// counts.
 func (f *framed) head() (kind byte, size int, err error) {
 	var head [frameHead]byte
 	if _, err := io.ReadFull(f.r, head[:]); err != nil {
 		return 0, 0, broke(err)
 	}
+	kind = head[0]
+	if kind != frameOpening && kind != frameData && kind != frameEnd {
+		return 0, 0, errVersions
+	}
 	n := binary.BigEndian.Uint32(head[1:])
-	if n > maxFrame {
+	if n > maxFrame || kind != frameData && n > maxSaid {
 		return 0, 0, fmt.Errorf("%w: a frame of %d bytes", ErrBroken, n)
 	}
-	return head[0], int(n), nil
+	return kind, int(n), nil
 }
 
 // body reads a frame of JSON.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"time"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
@@ -38,6 +39,8 @@ func (peerInfo) AuthType() string { return "unix-peer" }
 type peerCredentials struct {
 	// other takes a connection that does not speak gRPC, and returns when that has ended. It is the server's.
 	other func(conn *net.UnixConn, r *bufio.Reader, who Peer)
+	// base ends with the server, and with it what is read. gRPC's end waits for handshakes, which may be silent.
+	base context.Context
 }
 
 // allowed asks the operator's rule about the peer of a call. A refusal is an answer, so that its reason reaches a person.
@@ -110,26 +113,36 @@ func (c *peerCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.
 	if err != nil {
 		return nil, nil, err
 	}
+	stop := context.AfterFunc(c.base, func() { unix.SetReadDeadline(time.Unix(1, 0)) })
 	r := bufio.NewReader(unix)
 	first, err := r.Peek(1)
 	if err != nil {
+		stop()
 		return nil, nil, err
 	}
 	if first[0] != 'P' { // HTTP/2's preface (RFC 9113, section 3.4)
 		c.other(unix, r, p)
+		stop()
 		return nil, nil, credentials.ErrConnDispatched
 	}
-	return &peeked{unix, r}, peerInfo{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, p}, nil
+	return &peeked{unix, r, stop}, peerInfo{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, p}, nil
 }
 
 // peeked is a connection of which something was read ahead.
 type peeked struct {
 	net.Conn
-	r *bufio.Reader
+	r    *bufio.Reader
+	stop func() bool // lets the end of the server leave it alone
 }
 
 // Read implements [net.Conn].
 func (p *peeked) Read(b []byte) (int, error) { return p.r.Read(b) }
+
+// Close implements [net.Conn].
+func (p *peeked) Close() error {
+	p.stop()
+	return p.Conn.Close()
+}
 
 // ClientHandshake implements [credentials.TransportCredentials].
 func (*peerCredentials) ClientHandshake(_ context.Context, _ string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
@@ -143,7 +156,7 @@ func (*peerCredentials) Info() credentials.ProtocolInfo {
 
 // Clone implements [credentials.TransportCredentials].
 func (c *peerCredentials) Clone() credentials.TransportCredentials {
-	return &peerCredentials{c.other}
+	return &peerCredentials{c.other, c.base}
 }
 
 // OverrideServerName implements [credentials.TransportCredentials].

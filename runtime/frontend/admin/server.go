@@ -1,6 +1,6 @@
 // Package admin is the operator's way into a running daemon: gRPC over a unix socket, which the command line speaks, and on
-// the same socket the MCP streams of `hermesd mcp`. The
-// socket's mode and the peer's credentials, which the kernel vouches for, decide who may.
+// the same socket the MCP streams of `hermesd mcp`. The socket's mode and the peer's credentials, which the kernel vouches
+// for, decide who may.
 package admin
 
 import (
@@ -25,6 +25,8 @@ const (
 	maxMessage  = 64 << 20
 	maxStreams  = 256
 	callTimeout = 30 * time.Second // of everything that answers once
+	// openTime bounds how long a connection may take to say what it is for.
+	openTime = 10 * time.Second
 )
 
 // Facts are what the daemon knows about itself.
@@ -65,7 +67,7 @@ type Options struct {
 	Desk    *frontend.Desk
 	Catalog *catalog.Catalog
 	Daemon  Daemon
-	Streams Streams // nil: Attach is refused
+	Streams Streams // nil: MCP streams are refused
 	// Enter hears from which daemons, by their ids separated by commas, an MCP stream comes, and when it ends. An error
 	// refuses it. nil lets every stream in.
 	Enter func(via string) (leave func(), err error)
@@ -111,14 +113,15 @@ func New(opts *Options) (*Server, error) {
 	}
 	s.base, s.stop = context.WithCancel(context.Background())
 	s.grpc = grpc.NewServer(
-		grpc.Creds(&peerCredentials{s.attach}),
+		grpc.Creds(&peerCredentials{s.attach, s.base}),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxSendMsgSize(maxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
-		grpc.ConnectionTimeout(callTimeout),
+		grpc.ConnectionTimeout(openTime),
 		grpc.WaitForHandlers(true),
 		grpc.UnaryInterceptor(s.answer),
 		grpc.StreamInterceptor(s.stream),
+		grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error { return errVersions }),
 	)
 	adminpb.RegisterAdminServer(s.grpc, s)
 	adminpb.RegisterOversightServer(s.grpc, s)
