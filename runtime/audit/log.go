@@ -98,12 +98,11 @@ type Log struct {
 	waits, waitSize int         // how many entries that is, and bytes
 	crowded         atomic.Bool // they are so many that calls wait for the table
 
-	mu      sync.Mutex
-	open    *group
-	changed chan struct{} // closed and replaced when the table has grown
-	closed  bool
-
-	taken, takenSize int // entries and bytes that are being written, and come back if that fails
+	mu               sync.Mutex
+	open             *group
+	taken, takenSize int           // entries and bytes that are being written, and come back if that fails
+	changed          chan struct{} // closed and replaced when the table has grown
+	closed           bool
 
 	wake  chan struct{} // somebody should write the open group now
 	timer *time.Timer   // somebody should write it soon
@@ -112,7 +111,7 @@ type Log struct {
 	work  sync.WaitGroup
 	close func() error
 
-	unwritten, unstored fault
+	unwritten, unstored fault // of the journal and of the table
 }
 
 // fault is why the last attempt failed; nil if it did not.
