@@ -33,7 +33,16 @@ func (d *drain) leave() {
 	}
 }
 
-// Drain refuses new calls and waits until those that run have ended, or ctx has.
+// Hold has Drain wait until release is called, which is for when a call that begins now has been answered: its end alone
+// answers nobody.
+func (d *Desk) Hold() (release func()) {
+	if d.drain.enter(false) != nil { // the call will be refused
+		return func() {}
+	}
+	return d.drain.leave
+}
+
+// Drain refuses new calls and waits until those that run have ended and what is held was released, or ctx has ended.
 func (d *Desk) Drain(ctx context.Context) {
 	d.drain.mu.Lock()
 	if d.drain.idle == nil {

@@ -124,6 +124,7 @@ func (c *streamConn) write() {
 					close(l.sent)
 				}
 			}
+			clear(batch) // what is written is not kept by the queue's array
 			if err != nil {
 				c.fail(err)
 				return

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -173,5 +174,18 @@ func (a *agentServer) servePlain(ctx context.Context, c *plainCall, r *reach, fr
 	if err != nil {
 		return nil, nil, err
 	}
-	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), c.id, []byte(`,"`+member+`":`), raw, []byte("}")), refused, nil
+	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), c.id, []byte(`,"`+member+`":`), oneLine(raw), []byte("}")), refused, nil
+}
+
+// oneLine is a JSON text without the line breaks that a provider may have put between its values. They would end a message
+// on a stream, and an event over HTTP, and what is behind them could be a message of its own.
+func oneLine(raw json.RawMessage) json.RawMessage {
+	if bytes.IndexByte(raw, '\n') < 0 && bytes.IndexByte(raw, '\r') < 0 {
+		return raw
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, raw); err != nil { // it was checked
+		return json.RawMessage("null")
+	}
+	return b.Bytes()
 }

@@ -54,7 +54,8 @@ type Options struct {
 	Version string
 	// Instructions are for the agent's model, beside the tools' own texts; "" for none.
 	Instructions string
-	// MaxSessions bounds the live sessions of all agents, and see [frontend.Shares] those of one; 0 is 1000.
+	// MaxSessions bounds the live sessions of all agents over HTTP, and beside them the streams, and see [frontend.Shares]
+	// those of one; 0 is 1000.
 	MaxSessions int
 	// SessionIdle ends a session without requests; 0 is 30 minutes.
 	SessionIdle time.Duration
@@ -85,10 +86,11 @@ type Server struct {
 
 	refreshing sync.Mutex // taken before mu
 
-	mu      sync.Mutex
-	agents  map[string]*agentServer
-	closed  bool
-	streams sync.WaitGroup // and those who tell of changed resources
+	mu       sync.Mutex
+	agents   map[string]*agentServer
+	closed   bool
+	attached frontend.Shares // a place for each stream
+	streams  sync.WaitGroup  // and those who tell of changed resources
 }
 
 // New makes a front end. It starts nothing.
@@ -106,6 +108,7 @@ func New(opts *Options) (*Server, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{options: o, agents: map[string]*agentServer{}, events: newEvents(o.MaxSessions, o.EventBytes)}
+	s.attached.Max = int64(o.MaxSessions)
 	s.identity = sdk.Meta{sdk.MetaKeyServerInfo: s.implementation()}
 	s.events.onClosed = o.Desk.Sessions.End
 	s.sdkLog = slog.New(demoted{o.Logger.Handler()})

@@ -23,7 +23,7 @@ func (s *Server) ServeStream(ctx context.Context, agent *disclosure.Agent, rwc i
 	if err != nil {
 		return errors.Join(err, rwc.Close())
 	}
-	defer s.streams.Done()
+	defer s.leave(agent)
 	ctx, cancel := bounded(frontend.WithAgent(ctx, agent), s.base)
 	defer cancel()
 	conn := newStreamConn(rwc, s.options.Logger)
@@ -31,7 +31,7 @@ func (s *Server) ServeStream(ctx context.Context, agent *disclosure.Agent, rwc i
 	if err != nil {
 		return errors.Join(err, conn.Close())
 	}
-	conn.start(ctx, session, server.streamCall)
+	conn.start(ctx, session, server.streamCall, s.options.Desk.Hold)
 	stop := context.AfterFunc(ctx, func() { // closing first: it ends the calls that Close would wait for
 		if err := conn.Close(); err != nil {
 			s.options.Logger.Debug("stream closed", "error", err)
@@ -49,7 +49,7 @@ func (s *Server) ServeStream(ctx context.Context, agent *disclosure.Agent, rwc i
 	return err
 }
 
-// join counts a stream in, so that Close waits for it.
+// join counts a stream in, so that Close waits for it, until leave.
 func (s *Server) join(agent *disclosure.Agent) (*agentServer, error) {
 	a := s.server(agent)
 	s.mu.Lock()
@@ -57,8 +57,18 @@ func (s *Server) join(agent *disclosure.Agent) (*agentServer, error) {
 	if a == nil || s.closed {
 		return nil, tool.Errorf(tool.ShuttingDown, "hermesd is stopping; connect again in a moment")
 	}
+	if !s.attached.Take(agent.Name, 1) {
+		return nil, tool.Errorf(tool.NotGranted, "%w", errTooManySessions)
+	}
 	s.streams.Add(1)
 	return a, nil
+}
+
+func (s *Server) leave(agent *disclosure.Agent) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.attached.Leave(agent.Name, 1)
+	s.streams.Done()
 }
 
 // streamConn is an [sdk.Transport] and its one [sdk.Connection]. Plain calls it serves itself, and the SDK does not see them.
@@ -73,6 +83,7 @@ type streamConn struct {
 
 	session *sdk.ServerSession
 	serve   plainServer
+	hold    func() (release func()) // the daemon's end, until a call is answered
 
 	once   sync.Once
 	closed chan struct{}
@@ -99,9 +110,10 @@ func newStreamConn(rwc io.ReadWriteCloser, logger *slog.Logger) *streamConn {
 // Connect implements [sdk.Transport]. Nothing is read or written before start.
 func (c *streamConn) Connect(context.Context) (sdk.Connection, error) { return c, nil }
 
-// start begins to read and to write. Plain calls end with ctx. Without serve there are none: all calls are the SDK's.
-func (c *streamConn) start(ctx context.Context, session *sdk.ServerSession, serve plainServer) {
-	c.session, c.serve = session, serve
+// start begins to read and to write. Plain calls end with ctx. Without it there are none: all calls
+// are the SDK's.
+func (c *streamConn) start(ctx context.Context, session *sdk.ServerSession, serve plainServer, hold func() func()) {
+	c.session, c.serve, c.hold = session, serve, hold
 	go c.read(ctx)
 	go c.write()
 }
@@ -127,11 +139,11 @@ func (c *streamConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	if err != nil {
 		return err
 	}
+	raw = c.ids.show(raw)
 	if r, ok := m.(*jsonrpc.Request); ok && tellsOfChange(r) {
 		c.out.mention(raw) // even if its time is over, which it shares with other sessions
 		return nil
 	}
-	raw = c.ids.show(raw)
 	r, ok := m.(*jsonrpc.Response)
 	if !ok {
 		return c.send(ctx, raw)

@@ -28,8 +28,10 @@ func (c *streamConn) call(ctx context.Context, call *plainCall) error {
 		cancel()
 		return c.turnAway(call.id, err)
 	}
+	release := c.hold()
 	go func() {
 		defer c.requests.calls.Done()
+		defer release()
 		defer cancel()
 		message, err := c.serve(ctx, c, call)
 		this := c.requests.end(id)

@@ -92,8 +92,8 @@ func (c *streamConn) pass(a arrival) error {
 	}
 }
 
-// take takes a line: one message, or the batch of them that clients up to 2025-03-26 may send. What cannot be read is
-// answered, and no error.
+// take takes a line: one message, or the batch of them that clients up to 2025-03-26 may send, as many as may be open. What
+// cannot be read is answered, and no error.
 func (c *streamConn) take(ctx context.Context, text []byte) error {
 	if call, ok := readPlainCall(text); ok && c.servesPlain(call) {
 		return c.call(ctx, call)
@@ -105,11 +105,19 @@ func (c *streamConn) take(ctx context.Context, text []byte) error {
 		return c.complain(nil, jsonrpc.CodeParseError, "parse error: not one JSON value in UTF-8 on the line")
 	}
 	var parts []json.RawMessage
-	switch batch := rawjson.Elements(text, func(part json.RawMessage) { parts = append(parts, part) }); {
+	n := 0
+	batch := rawjson.Elements(text, func(part json.RawMessage) {
+		if n++; n <= maxOpen {
+			parts = append(parts, part)
+		}
+	})
+	switch {
 	case !batch:
 		return c.takeMessage(text)
-	case len(parts) == 0:
+	case n == 0:
 		return c.complain(nil, jsonrpc.CodeInvalidRequest, "invalid request: an empty batch")
+	case n > maxOpen:
+		return c.complain(nil, jsonrpc.CodeInvalidRequest, fmt.Sprintf("invalid request: a batch of %d messages; send %d at most", n, maxOpen))
 	}
 	for _, part := range parts {
 		if err := c.takeMessage(part); err != nil {

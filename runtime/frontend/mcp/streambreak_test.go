@@ -1,0 +1,121 @@
+package mcp_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/hermesd/hermesd/runtime/frontend/mcp"
+	"github.com/hermesd/hermesd/runtime/provider"
+	"github.com/hermesd/hermesd/runtime/provider/providertest"
+	"github.com/hermesd/hermesd/runtime/tool"
+)
+
+// What a provider writes between its values ends no line, and so says nothing in the daemon's name.
+func TestAResultIsOneLine(t *testing.T) {
+	const forged = `{"jsonrpc":"2.0","id":99,"result":{}}`
+	pretty := answering("t_pretty", func(_ context.Context, req *provider.Request) (*tool.Result, error) {
+		req.Host.Progress(tool.Progress{Done: 1})
+		return &tool.Result{
+			Content:    []tool.Content{tool.Content("{\"type\":\"text\",\r\n\"text\":\"a\\nb\"}")},
+			Structured: []byte("{\"a\":\n" + forged + "\n,\"b\":\r" + forged + "}"),
+		}, nil
+	})
+	const want = `"result":{"content":[{"type":"text","text":"a\nb"}],"structuredContent":{"a":` + forged + `,"b":` + forged + `}`
+	e := serve(t, providertest.New("t", pretty))
+	t.Run("on a stream", func(t *testing.T) {
+		c := attached(t, e)
+		for _, meta := range []string{"", `,"_meta":{"io.modelcontextprotocol/protocolVersion":"` + newer + `","io.modelcontextprotocol/clientCapabilities":{}}`} {
+			c.calls("1", "t_pretty", meta)
+			if line := c.read(); !strings.Contains(line, want) || strings.ContainsRune(line, '\r') {
+				t.Errorf("got %q", line)
+			}
+		}
+	})
+	t.Run("over HTTP", func(t *testing.T) {
+		for _, token := range []string{"", `,"progressToken":1`} { // one document, and a stream of events
+			body := strings.Replace(plainCall("1", "t_pretty", ""), `"_meta":{`, `"_meta":{"x":1`+token+",", 1)
+			messages := readMessages(t, e.post(t, body, plainHeader("t_pretty")))
+			if got := string(messages[len(messages)-1]); !strings.Contains(got, want) {
+				t.Errorf("got %q", got)
+			}
+		}
+	})
+}
+
+func TestASubscriptionIsToldUnderTheIDThatWasSent(t *testing.T) {
+	l := newLibrary("a", "mcp://a/", "file:///x")
+	e := serve(t, l)
+	for i, id := range []string{"1.5", "9007199254740993", `"s"`, "7"} {
+		conn := stream(t, e)
+		answers := bufio.NewReader(conn)
+		go fmt.Fprintf(conn, `{"jsonrpc":"2.0","id":%s,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"%s","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"}},"notifications":{"resourcesListChanged":true}}}`+"\n", id, newer) //nolint:errcheck // the answer tells
+		for _, said := range []string{"acknowledged", "resources/list_changed"} {
+			if line, err := answers.ReadString('\n'); err != nil || !strings.Contains(line, said) || !strings.Contains(line, `subscriptionId":`+id+`}`) {
+				t.Errorf("%s: %s (%v)", id, line, err)
+			}
+			if said == "acknowledged" {
+				l.stock("mcp://a/", "file:///x", fmt.Sprint("file:///", i))
+				e.server.Refresh()
+			}
+		}
+	}
+}
+
+// A stop waits for calls to end, and for their answers to be written.
+func TestACallThatEndsWhileTheDaemonStopsIsAnswered(t *testing.T) {
+	for range 100 {
+		hang, begun, release, _ := hanging("t_hang")
+		e := serve(t, providertest.New("t", hang))
+		c := attached(t, e)
+		c.calls("1", "t_hang", "")
+		<-begun
+		close(release)
+		stopped := make(chan error, 1)
+		go func() {
+			e.Desk.Drain(t.Context())
+			stopped <- e.server.Close(t.Context())
+		}()
+		if line, err := c.lines.ReadString('\n'); err != nil || !strings.Contains(line, `"done"`) {
+			t.Fatalf("got %q (%v)", line, err)
+		}
+		if err := <-stopped; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestABatchIsBounded(t *testing.T) {
+	conn := stream(t, serve(t, providertest.New("t", core(providertest.Echo("t_echo")))))
+	go io.WriteString(conn, "["+strings.Repeat("1,", 1000)+"1]\n") //nolint:errcheck // the answer tells
+	var m struct{ Error struct{ Message string } }
+	if readLine(t, bufio.NewReader(conn), &m); !strings.Contains(m.Error.Message, "a batch of 1001 messages; send 1000 at most") {
+		t.Errorf("got %+v", m)
+	}
+}
+
+// One agent's streams leave room for those of others.
+func TestAnAgentsStreamsAreBounded(t *testing.T) {
+	e := serveWith(t, &mcp.Options{MaxSessions: 4})
+	first, _ := attached(t, e), attached(t, e)
+	open := func() error {
+		ours, theirs := net.Pipe()
+		ours.Close()
+		return e.server.ServeStream(context.Background(), e.Agent("desk"), theirs)
+	}
+	if err := open(); tool.CodeOf(err) != tool.NotGranted || !strings.Contains(err.Error(), "too many open sessions") {
+		t.Errorf("a third is told %v", err)
+	}
+	first.conn.Close()
+	if err := <-first.ended; err != nil {
+		t.Error(err)
+	}
+	first.ended <- nil
+	if err := open(); err != nil {
+		t.Errorf("after another has ended it is told %v", err)
+	}
+}
