@@ -24,6 +24,7 @@ const (
 	methodSetLevel   = "logging/setLevel"
 	methodListTools  = "tools/list"
 	methodCallTool   = "tools/call"
+	methodListen     = "subscriptions/listen"
 )
 
 // methodUpdated tells that a resource changed.

@@ -22,7 +22,8 @@ type requests struct {
 	mu        sync.Mutex
 	open      map[any]*request
 	answering int           // requests whose answer is not written yet; their ids may be in use again
-	done      chan struct{} // closed when there is none; made by idle
+	lasting   int           // of them
+	done      chan struct{} // closed when there are none but lasting ones; made by idle
 	begun     bool          // initialize was answered
 	over      bool          // none is begun any more
 
@@ -32,6 +33,7 @@ type requests struct {
 // request is one of them.
 type request struct {
 	initializes bool
+	lasts       bool               // its answer is its end: it subscribes to something
 	cancel      context.CancelFunc // of one that the SDK does not know; nil for others
 }
 
@@ -52,6 +54,9 @@ func (r *requests) begin(id any, this *request) error {
 	}
 	r.open[id] = this
 	r.answering++
+	if this.lasts {
+		r.lasting++
+	}
 	if this.cancel != nil {
 		r.calls.Add(1)
 	}
@@ -75,7 +80,10 @@ func (r *requests) answered(this *request) {
 	if this == nil {
 		return
 	}
-	if r.answering--; r.answering == 0 && r.done != nil {
+	if this.lasts {
+		r.lasting--
+	}
+	if r.answering--; r.answering == r.lasting && r.done != nil {
 		close(r.done)
 		r.done = nil
 	}
@@ -114,12 +122,12 @@ func (r *requests) inSession() bool {
 	return r.begun
 }
 
-// idle is closed when every request is answered.
+// idle is closed when every request is answered, but for those that last.
 func (r *requests) idle() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	done := make(chan struct{})
-	if r.answering == 0 {
+	if r.answering == r.lasting {
 		close(done)
 	} else {
 		r.done = done

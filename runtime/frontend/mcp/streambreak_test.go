@@ -8,7 +8,11 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/hermesd/hermesd/runtime/frontend"
+	"github.com/hermesd/hermesd/runtime/frontend/frontendtest"
 	"github.com/hermesd/hermesd/runtime/frontend/mcp"
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/provider/providertest"
@@ -64,6 +68,33 @@ func TestASubscriptionIsToldUnderTheIDThatWasSent(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A client that has said everything is not kept for the sake of what it listens to.
+func TestASubscriptionDoesNotOutliveItsClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := frontendtest.New(t)
+		server, err := mcp.New(&mcp.Options{Desk: w.Desk, Gate: frontend.NewGate(w.Agents, nil)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, writer := io.Pipe()
+		go io.Copy(io.Discard, out) //nolint:errcheck // until it is closed
+		in := `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"` + newer + `","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"}},"notifications":{"toolsListChanged":true}}}` + "\n"
+		begun := time.Now()
+		if err := server.ServeStream(t.Context(), w.Agent("desk"), struct {
+			io.Reader
+			io.WriteCloser
+		}{strings.NewReader(in), writer}); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begun); took > 0 {
+			t.Errorf("it ended after %v", took)
+		}
+		if err := server.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A stop waits for calls to end, and for their answers to be written.

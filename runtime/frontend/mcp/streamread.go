@@ -140,7 +140,7 @@ func (c *streamConn) takeMessage(raw json.RawMessage) error {
 	if r, ok := m.(*jsonrpc.Request); ok {
 		switch {
 		case r.IsCall():
-			if err := c.requests.begin(r.ID.Raw(), &request{initializes: r.Method == methodInitialize}); err != nil {
+			if err := c.requests.begin(r.ID.Raw(), &request{initializes: r.Method == methodInitialize, lasts: r.Method == methodListen}); err != nil {
 				return c.turnAway(idOf(raw), err)
 			}
 		case r.Method == methodCancelled && c.requests.cancel(c.ids.key(cancelledID(r.Params))):
