@@ -67,7 +67,7 @@ func reuse(b []byte) []byte {
 // fromClient takes a line of the client, message by message: a daemon answers each message of a batch by itself.
 func (f *front) fromClient(b *bundle, line []byte) {
 	var batch []json.RawMessage
-	if rawjson.Elements(line, func(m json.RawMessage) { batch = append(batch, m) }) && len(batch) > 0 && json.Valid(line) {
+	if rawjson.Elements(line, func(m json.RawMessage) { batch = append(batch, m) }) && len(batch) > 0 && rawjson.Valid(line) {
 		for _, m := range batch {
 			f.pass(b, m)
 		}
@@ -78,6 +78,9 @@ func (f *front) fromClient(b *bundle, line []byte) {
 
 func (f *front) pass(b *bundle, raw []byte) {
 	m := parse(raw)
+	if m.kind == aRequest && !rawjson.Valid(raw) {
+		m.kind = malformed // the daemon does not answer under its id
+	}
 	f.mu.Lock()
 	l := f.link
 	if m.kind == aNotification {
@@ -85,7 +88,7 @@ func (f *front) pass(b *bundle, raw []byte) {
 		case methodInitialized:
 			f.session.initialized = true
 		case methodCancelled:
-			delete(f.pending, string(requestID(m.params))) // nobody waits for an answer any more
+			delete(f.pending, keyOf(requestID(m.params))) // nobody waits for an answer any more
 		}
 	}
 	switch {
@@ -102,7 +105,7 @@ func (f *front) pass(b *bundle, raw []byte) {
 		if remembered(m.method) {
 			r.params = m.params
 		}
-		f.pending[string(m.id)] = r
+		f.pending[keyOf(m.id)] = r
 	case m.kind == aResponse:
 		id, ok := l.asked[string(m.id)]
 		if !ok {
@@ -130,7 +133,7 @@ func (f *front) unsent(ids []json.RawMessage) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, id := range ids {
-		if r := f.pending[string(id)]; r != nil {
+		if r := f.pending[keyOf(id)]; r != nil {
 			r.unsent = true
 		}
 	}

@@ -85,7 +85,7 @@ type front struct {
 	mu      sync.Mutex
 	link    *link // nil while the daemon is away
 	away    error // why it is
-	pending map[string]*request
+	pending map[string]*request // by keyOf their id
 	session session
 	links   int
 	ended   bool  // the client has said everything
@@ -102,7 +102,7 @@ type link struct {
 	asked  map[string]json.RawMessage
 	heard  bool
 	// resumed says that a session was opened in the client's place; listening are the client's subscriptions that were
-	// renewed and not acknowledged yet, by id, and news what they want to hear first.
+	// renewed and not acknowledged yet, by keyOf their id, and news what they want to hear first.
 	resumed   bool
 	listening map[string]bool
 	news      [][]byte
@@ -340,11 +340,11 @@ func (f *front) fromDaemon(l *link, said, line []byte) []byte {
 	defer f.mu.Unlock()
 	switch m.kind {
 	case aResponse:
-		if r := f.pending[string(m.id)]; r != nil {
+		if r := f.pending[keyOf(m.id)]; r != nil {
 			if r.lasts() && m.result != nil {
 				return said // the daemon is ending; the next one goes on with it
 			}
-			delete(f.pending, string(m.id))
+			delete(f.pending, keyOf(m.id))
 			f.session.answered(r, m)
 		}
 	case aRequest:
@@ -356,7 +356,7 @@ func (f *front) fromDaemon(l *link, said, line []byte) []byte {
 	case aNotification:
 		switch m.method {
 		case methodAcknowledged:
-			if id := string(subscriptionOf(m.params)); l.listening[id] {
+			if id := keyOf(subscriptionOf(m.params)); l.listening[id] {
 				delete(l.listening, id)
 				return said // the client knows
 			}

@@ -16,7 +16,7 @@ import (
 type kind int
 
 const (
-	malformed kind = iota // the daemon says what is wrong with it
+	malformed kind = iota // the daemon says what is wrong with it, and to no id
 	blank
 	aRequest
 	aNotification
@@ -40,10 +40,12 @@ func parse(raw []byte) *message {
 		m.kind = blank
 		return m
 	}
+	ids := 0
 	rawjson.Members(raw, func(key string, value json.RawMessage) {
 		switch key {
 		case "id":
 			m.id = value
+			ids++
 		case "method":
 			m.method, _ = rawjson.String(value)
 		case "params":
@@ -55,6 +57,7 @@ func parse(raw []byte) *message {
 		}
 	})
 	switch named := validID(m.id); {
+	case ids > 1:
 	case m.method != "" && named:
 		m.kind = aRequest
 	case m.method != "" && m.id == nil:
@@ -68,6 +71,15 @@ func parse(raw []byte) *message {
 // validID reports whether an id is a string or a number, as JSON-RPC 2.0 has them.
 func validID(id json.RawMessage) bool {
 	return len(id) > 0 && (id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9') && json.Valid(id)
+}
+
+// keyOf is what an id has in common with itself as the other side writes it: one may escape in a text what the other does not.
+// Numbers come back as they went.
+func keyOf(id json.RawMessage) string {
+	if text, ok := rawjson.String(id); ok {
+		return `"` + text
+	}
+	return string(id)
 }
 
 // withID is the message under another id.
@@ -140,7 +152,7 @@ func interrupted(method string) *tool.Error {
 // absent is the answer to a request that came while the daemon is away, or that refuses the client.
 func absent(reason error) *tool.Error {
 	if errors.Is(reason, admin.ErrRefused) {
-		return tool.Errorf(tool.Unauthenticated, "the daemon refuses this client, so this was not sent: %w; correct `hermesd mcp --agent NAME` where the client starts it, or the agent's block in the daemon's configuration, and start the client's connection anew", reason)
+		return tool.Errorf(tool.Unauthenticated, "the daemon refuses this client, so this was not sent: %w; put that right (an agent is named by `hermesd mcp --agent NAME` where the client starts it, and by its block in the daemon's configuration) and start the client's connection anew", reason)
 	}
 	return tool.Errorf(tool.NotSent, "the daemon is away, so this was not sent (%w); it is joined again by itself: send the request again in a moment, and if nobody restarts the daemon, start it with `hermesd serve`", reason)
 }
