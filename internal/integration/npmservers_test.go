@@ -173,13 +173,29 @@ func (w *wire) result(t *testing.T, key string) map[string]json.RawMessage {
 // raw posts a request and returns the bytes of its result.
 func (d *running) raw(method, params string) json.RawMessage {
 	d.t.Helper()
+	var result json.RawMessage
+	d.post(method, params, nil, func(line []byte) bool {
+		var m struct{ Result json.RawMessage }
+		err := json.Unmarshal(line, &m)
+		result = m.Result
+		return err == nil && result != nil
+	})
+	return result
+}
+
+// post sends a request with some more headers, and has read look for the answer: one document, or one of a stream's events.
+func (d *running) post(method, params string, headers map[string]string, read func(line []byte) bool) {
+	d.t.Helper()
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)
-	req, err := http.NewRequest(http.MethodPost, d.url+"/mcp", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodPost, d.url+"/mcp", strings.NewReader(body))
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
+	for key, value := range headers {
+		req.Header.Set(key, value)
+	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		d.t.Fatal(err)
@@ -190,14 +206,11 @@ func (d *running) raw(method, params string) json.RawMessage {
 		d.t.Fatal(err)
 	}
 	for line := range bytes.Lines(all) {
-		line = bytes.TrimPrefix(line, []byte("data: "))
-		var m struct{ Result json.RawMessage }
-		if json.Unmarshal(line, &m) == nil && m.Result != nil {
-			return m.Result
+		if read(bytes.TrimPrefix(line, []byte("data: "))) {
+			return
 		}
 	}
 	d.t.Fatalf("%s: HTTP %d %s", method, resp.StatusCode, all)
-	return nil
 }
 
 // Every server that a user has elsewhere works here: its tools with the same schemas, its results with the same bytes.

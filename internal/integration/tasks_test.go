@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -29,35 +28,15 @@ type taskAnswer struct {
 // tasked sends a request of a client that takes tasks.
 func (d *running) tasked(method, name, members string) *taskAnswer {
 	d.t.Helper()
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
-		`"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}},%s}}`, method, members)
-	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodPost, d.url+"/mcp", strings.NewReader(body))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	for key, value := range map[string]string{
-		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
-		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": method, "Mcp-Name": name,
-	} {
-		req.Header.Set(key, value)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	all, err := io.ReadAll(resp.Body)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	for line := range bytes.Lines(all) { // one document, or a stream of events
-		a := &taskAnswer{}
-		if json.Unmarshal(bytes.TrimPrefix(line, []byte("data: ")), a) == nil {
-			return a
-		}
-	}
-	d.t.Fatalf("%s: HTTP %d %s", method, resp.StatusCode, all)
-	return nil
+	params := fmt.Sprintf(`{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
+		`"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}},%s}`, members)
+	headers := map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": method, "Mcp-Name": name}
+	var a *taskAnswer
+	d.post(method, params, headers, func(line []byte) bool {
+		a = &taskAnswer{}
+		return json.Unmarshal(line, a) == nil
+	})
+	return a
 }
 
 // compute begins a task that takes its time.
