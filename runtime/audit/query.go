@@ -69,7 +69,8 @@ func (f *Filter) where() (clause string, args []any) {
 	return clause, args
 }
 
-// Query returns one page of records. The next page is asked for with After or Before set to the last one's Seq.
+// Query returns one page of records, of all that has happened until now; while the table cannot be written, of those that
+// it has. The next page is asked for with After or Before set to the last one's Seq.
 func (l *Log) Query(ctx context.Context, f *Filter) ([]Entry, error) {
 	if f == nil {
 		f = &Filter{}
@@ -117,18 +118,11 @@ func (l *Log) page(ctx context.Context, f *Filter, limit, size int) (page []Entr
 	return page, false, nil
 }
 
-// Export hands all records that f chooses to fn, oldest first, in pages of a few MiB, up to what is written when it gets
-// there. f's limit and order are not used.
+// Export hands all records that f chooses to fn, oldest first, in pages of a few MiB, up to what is in the table when it gets
+// there, which all that has happened until now is, as for [Log.Query]. f's limit and order are not used.
 func (l *Log) Export(ctx context.Context, f *Filter, fn func([]Entry) error) error {
 	l.catchUp()
 	return l.export(ctx, f, fn)
-}
-
-// catchUp has readers find all that has happened. Where that fails, the fault is told elsewhere, and they find the rest.
-func (l *Log) catchUp() {
-	if err := l.sync(); err != nil {
-		l.log.Debug("audit records that wait are not to be read yet", "error", err)
-	}
 }
 
 func (l *Log) export(ctx context.Context, f *Filter, fn func([]Entry) error) error {
@@ -149,6 +143,13 @@ func (l *Log) export(ctx context.Context, f *Filter, fn func([]Entry) error) err
 			return nil
 		}
 		next.After = page[len(page)-1].Seq
+	}
+}
+
+// catchUp has readers find all that has happened. Where that fails, the fault is told elsewhere, and they find the rest.
+func (l *Log) catchUp() {
+	if err := l.sync(); err != nil {
+		l.log.Debug("audit records that wait are not to be read yet", "error", err)
 	}
 }
 

@@ -25,6 +25,13 @@ func exact(list ...Bar) []Bar {
 	return list
 }
 
+func more(list ...Bar) []Bar {
+	for i := range list {
+		list[i].More = true
+	}
+	return list
+}
+
 func ofData(list ...Bar) []Bar {
 	for i := range list {
 		list[i].Data = true
@@ -53,21 +60,17 @@ func calls() []Bar {
 		atLeast(4, "all stages, power, 16 callers", stages+"power"+many, "calls/s", 8000),
 		atMost(4, "a decision by 50 rules", "Decide50Rules", "ns/op", 50_000),
 	}
-	beside := func(what, benchmark, direct string, more bool) {
-		pair := []Bar{
+	beside := func(what, benchmark, direct string) []Bar {
+		return []Bar{
 			atMost(7, "small call, "+what+": direct and 0.3 ms", benchmark+one, "p50-ms", .3, times(1, direct+one, "p50-ms")),
 			atLeast(7, "the same, 16 callers: 70% of direct", benchmark+many, "calls/s", 0, times(.7, direct+many, "calls/s")),
 		}
-		for i := range pair {
-			pair[i].More = more
-		}
-		list = append(list, pair...)
 	}
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		// What the daemon adds. The rows after it have what the way to the daemon adds besides: another process, or HTTP.
-		beside("daemon's own entry, "+version, through+",_"+version, direct+version, false)
-		beside("hermesd mcp, "+version, through+"_mcp,_"+version, direct+version, true)
-		beside("HTTP, "+version, through+"_over_HTTP,_"+version, direct+version, true)
+		list = append(list, beside("daemon's own entry, "+version, through+",_"+version, direct+version)...)
+		list = append(list, more(beside("hermesd mcp, "+version, through+"_mcp,_"+version, direct+version)...)...)
+		list = append(list, more(beside("HTTP, "+version, through+"_over_HTTP,_"+version, direct+version)...)...)
 	}
 	return list
 }
