@@ -46,6 +46,7 @@ func readOnce(path string, buffer []byte) (n int, err error) {
 	return n, errors.Join(err, unix.Close(fd))
 }
 
+// uninterrupted makes a system call again that a signal broke off.
 func uninterrupted(call func() (int, error)) (n int, err error) {
 	for n, err = call(); errors.Is(err, unix.EINTR); n, err = call() {
 	}

@@ -40,13 +40,14 @@ type Journal struct {
 	begun   bool   // what there was is overwritten
 	current int    // the file that is written
 	end     int64  // of what it holds
-	sum     uint32 // of what it holds
+	sum     uint32 // the checksum of what it holds
 	turn    uint64 // of the current file; it only grows
 	held    bool   // the other file has records that are nowhere else
 }
 
-// Journal opens the journal of a name, and makes it where it is missing. What it holds survives what the writer's
-// transactions survive. A journal that is open already, in whatever process, is refused.
+// Journal opens the journal of a name, which its files begin with, and makes it where it is missing. What it holds survives
+// what the writer's transactions survive. A journal that is open already, in whatever process, is refused, as is what is no
+// ordinary file.
 func (w *Writer) Journal(name string) (*Journal, error) {
 	s := w.store
 	j := &Journal{store: s, power: w.power}
@@ -98,7 +99,7 @@ func (j *Journal) Left() iter.Seq2[[]byte, error] {
 func (j *Journal) content(i int) io.Reader { return io.NewSectionReader(j.files[i], 0, maxJournal) }
 
 // Append makes records durable, all of them or, if it fails, none that counts, as far as the disk lets what was written of
-// them be undone.
+// them be undone. A record of more than 16 MiB is refused, and what makes the file longer than 64 MiB, until the next Turn.
 func (j *Journal) Append(records [][]byte) error {
 	var b []byte
 	sum := j.sum

@@ -108,8 +108,8 @@ func (a *Authorizer) postToken(ctx context.Context, endpoint *url.URL, r *tokenR
 	return readAnswer(resp.StatusCode, data, r.secrets())
 }
 
-// do sends a request to an authorization server. An error may repeat what the server said, such as an address that cannot be
-// read, and is bounded like everything that is repeated.
+// do sends a request to an authorization server. An error that is longer than an address may be repeats what the server said,
+// such as where it redirects to, and is bounded like everything that is repeated; any other keeps its cause.
 func (a *Authorizer) do(req *http.Request) (*http.Response, error) {
 	resp, err := a.opts.Client.Do(req)
 	if err != nil && len(err.Error()) > maxName {
