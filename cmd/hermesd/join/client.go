@@ -2,6 +2,7 @@ package join
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -44,11 +45,12 @@ type bundle struct {
 // add adds a message.
 func (b *bundle) add(raw []byte) { b.lines = append(append(b.lines, raw...), '\n') }
 
-// deliver hands a bundle to its link.
+// deliver hands a bundle to its link. Where that is broken, it waits until the client has heard so, before it takes more.
 func (f *front) deliver(b *bundle) {
 	if len(b.lines) > 0 {
 		if _, err := b.link.Write(b.lines); err != nil {
 			f.unsent(b.requests)
+			<-b.link.gone
 		}
 	}
 	*b = bundle{lines: reuse(b.lines)}
@@ -101,7 +103,7 @@ func (f *front) pass(b *bundle, raw []byte) {
 		f.turnAway(m, reason)
 		return
 	case m.kind == aRequest:
-		r := &request{id: m.id, method: m.method}
+		r := &request{id: bytes.Clone(m.id), method: m.method} // of a line that need not be kept
 		if remembered(m.method) {
 			r.params = m.params
 		}

@@ -1,8 +1,11 @@
 package join_test
 
 import (
+	"fmt"
 	"io"
+	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/hermesd/hermesd/runtime/frontend/admin"
 )
@@ -44,5 +47,42 @@ func TestEachRequestIsAnsweredOnceWhateverItsID(t *testing.T) {
 		next := w.daemon()
 		daemon.end(errKilled)
 		next.hears(again)
+	})
+}
+
+// A client that does not read what it is told is not read either, once nothing of it can be passed on.
+func TestWhatCannotBePassedOnIsNotTakenWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, daemon := start(t)
+		go daemon.says(changed) // which the client does not hear yet
+		synctest.Wait()
+		daemon.deaf()
+		const many = 1000
+		said := make(chan struct{})
+		go func() {
+			defer close(said)
+			for i := range many {
+				w.client.says(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"x":%q}}`, i, strings.Repeat("x", 1000)))
+			}
+		}()
+		synctest.Wait()
+		select {
+		case <-said:
+			t.Error("all of it was taken")
+		default:
+		}
+		w.client.hears(changed)
+		daemon.end(errKilled)
+		answered := map[string]bool{}
+		for range many {
+			line, err := w.client.in.ReadString('\n')
+			if err != nil || !strings.Contains(line, `"not_sent"`) || answered[line] {
+				t.Fatalf("heard %s (%v)", line, err)
+			}
+			answered[line] = true
+		}
+		<-said
+		w.client.out.Close()
+		w.ends(nil)
 	})
 }

@@ -83,8 +83,8 @@ type front struct {
 	out     io.Writer
 
 	mu      sync.Mutex
-	link    *link // nil while the daemon is away
-	away    error // why it is
+	link    *link               // nil while the daemon is away
+	away    error               // why it is
 	pending map[string]*request // by keyOf their id
 	session session
 	links   int
@@ -96,6 +96,7 @@ type front struct {
 type link struct {
 	Conn
 	lines *bufio.Reader
+	gone  chan struct{} // closed when what it leaves open is answered
 	// number counts links from 1; asked are the daemon's open requests by the id that the client knows them by. The
 	// front's mutex guards both.
 	number int
@@ -109,7 +110,7 @@ type link struct {
 }
 
 func newLink(c Conn) *link {
-	return &link{Conn: c, lines: bufio.NewReaderSize(c, 64<<10), asked: map[string]json.RawMessage{}}
+	return &link{Conn: c, lines: bufio.NewReaderSize(c, 64<<10), gone: make(chan struct{}), asked: map[string]json.RawMessage{}}
 }
 
 // next is the daemon's next line. What a daemon sends is bounded by the daemon.
@@ -258,6 +259,7 @@ func (f *front) lost(l *link, cause error) (over, told bool) {
 		}
 		f.send(answer(r.id, e))
 	}
+	close(l.gone)
 	return over, len(pending) > 0
 }
 
