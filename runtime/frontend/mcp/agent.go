@@ -165,6 +165,11 @@ func (a *agentServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			return a.get(ctx, next, r)
 		case *sdk.ServerRequest[*taskParams]:
 			return a.task(method, r)
+		case *sdk.ServerRequest[*sdk.InitializeParams]:
+			// The SDK begins a session of an earlier protocol then, but goes on to take its client for what it asked for.
+			if r.Params != nil {
+				r.Params.ProtocolVersion = min(r.Params.ProtocolVersion, lastWithSessions)
+			}
 		}
 		result, err := next(ctx, method, req)
 		if err != nil {

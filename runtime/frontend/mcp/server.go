@@ -35,8 +35,11 @@ const (
 	sessionHeader = "Mcp-Session-Id"
 )
 
-// stateless is the first protocol version without sessions.
-const stateless = "2026-07-28"
+// stateless is the first protocol version without sessions, lastWithSessions the one before it.
+const (
+	stateless        = "2026-07-28"
+	lastWithSessions = "2025-11-25"
+)
 
 const (
 	defaultSessions     = 1000

@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -95,6 +96,35 @@ func TestASubscriptionDoesNotOutliveItsClient(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A client that begins a session speaks what the answer to initialize says, whatever it asked for.
+func TestASessionIsOfTheVersionThatWasAnswered(t *testing.T) {
+	e := serve(t, providertest.New("t", answering("t_ask", func(ctx context.Context, req *provider.Request) (*tool.Result, error) {
+		answer, err := req.Host.Ask(ctx, provider.Question{Message: "sure?"})
+		return tool.TextResult(answer.Action), err
+	})))
+	for asked, answered := range map[string]string{"2025-06-18": "2025-06-18", "2025-11-25": "2025-11-25", newer: "2025-11-25", "2099-01-01": "2025-11-25", "1999-01-01": "2025-11-25"} {
+		c := &client{t: t, conn: stream(t, e)}
+		c.lines = bufio.NewReader(c.conn)
+		if got := c.ask(`"method":"initialize"`); !strings.Contains(got, `"error"`) {
+			t.Errorf("without params: %s", got)
+		}
+		if got := c.ask(`"method":"initialize","params":{"protocolVersion":"` + asked + `","capabilities":{"elicitation":{}},"clientInfo":{"name":"c","version":"1"}}`); !strings.Contains(got, `"protocolVersion":"`+answered+`"`) {
+			t.Errorf("%s: %s", asked, got)
+		}
+		for _, more := range []string{"", `,"unknown":1`} {
+			c.calls(`"a"`, "t_ask", more)
+			var question struct{ ID json.RawMessage }
+			if line := c.read(); !strings.Contains(line, "elicitation/create") || json.Unmarshal([]byte(line), &question) != nil {
+				t.Fatalf("%s: %s", asked, line)
+			}
+			c.say(`"id":` + string(question.ID) + `,"result":{"action":"decline"}`)
+			if line := c.read(); !strings.Contains(line, `"text":"decline"`) || strings.Contains(line, "resultType") {
+				t.Errorf("%s: %s", asked, line)
+			}
+		}
+	}
 }
 
 // A stop waits for calls to end, and for their answers to be written.
