@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -146,6 +147,18 @@ func TestACallThatEndsWhileTheDaemonStopsIsAnswered(t *testing.T) {
 		}
 		if err := <-stopped; err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+func TestALastLineNeedsNoEnd(t *testing.T) {
+	long := strings.Repeat("x", 17<<20)
+	for in, want := range map[string][]error{"": {io.EOF}, "a": {nil, io.EOF}, "a\r": {nil, io.EOF}, "a\n": {nil, io.EOF}, long: {mcp.ErrLineTooLong, io.EOF}, long + "\n": {mcp.ErrLineTooLong, io.EOF}, long + "\na": {mcp.ErrLineTooLong, nil, io.EOF}} {
+		r := bufio.NewReader(strings.NewReader(in))
+		for i, wanted := range want {
+			if line, err := mcp.ReadLine(r); !errors.Is(err, wanted) || err == nil && string(line) != "a" {
+				t.Errorf("%.5q: line %d is %q (%v)", in, i, line, err)
+			}
 		}
 	}
 }

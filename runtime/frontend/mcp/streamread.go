@@ -33,12 +33,11 @@ func ReadLine(r *bufio.Reader) ([]byte, error) {
 		if tooLong = tooLong || len(text)+len(part) > maxLine; !tooLong {
 			text = append(text, part...)
 		}
+		last := errors.Is(err, io.EOF) && (tooLong || len(text) > 0) // without an end
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
-		case errors.Is(err, io.EOF) && len(text) > 0 && !tooLong: // a last line without an end
-			return text, nil
-		case err != nil:
+		case err != nil && !last:
 			return nil, err
 		case tooLong:
 			return nil, ErrLineTooLong
