@@ -39,12 +39,13 @@ type letter struct {
 
 func newOutbox() *outbox { return &outbox{more: make(chan struct{}, 1)} }
 
-// put queues a message for whose writing somebody waits.
-func (o *outbox) put(raw []byte) *letter {
+// put queues a message for whose writing somebody waits. It calls queued before anything of the message can be written.
+func (o *outbox) put(raw []byte, queued func()) *letter {
 	l := &letter{raw: raw, sent: make(chan struct{})}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.add(l)
+	queued()
 	return l
 }
 
@@ -91,7 +92,7 @@ func (c *streamConn) send(ctx context.Context, raw []byte) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return c.sent(ctx, c.out.put(raw))
+	return c.sent(ctx, c.out.put(raw, func() {}))
 }
 
 // sent waits as send does.

@@ -35,6 +35,7 @@ type request struct {
 	initializes bool
 	lasts       bool               // its answer is its end: it subscribes to something
 	cancel      context.CancelFunc // of one that the SDK does not know; nil for others
+	release     func()             // is called once it is answered, or never will be; nil if nobody waits for that
 }
 
 func newRequests() *requests { return &requests{open: map[any]*request{}} }
@@ -80,6 +81,9 @@ func (r *requests) answered(this *request) {
 	if this == nil {
 		return
 	}
+	if this.release != nil {
+		this.release()
+	}
 	if this.lasts {
 		r.lasting--
 	}
@@ -101,11 +105,16 @@ func (r *requests) cancel(id any) bool {
 	return true
 }
 
-// close lets none begin any more.
+// close lets none begin any more. Those that are open will not be answered.
 func (r *requests) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
+	for _, this := range r.open {
+		if this.release != nil {
+			this.release()
+		}
+	}
 }
 
 // beginSession notes that the answer to initialize is on its way.

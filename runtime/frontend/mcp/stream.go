@@ -83,7 +83,7 @@ type streamConn struct {
 
 	session *sdk.ServerSession
 	serve   plainServer
-	hold    func() (release func()) // the daemon's end, until a call is answered
+	hold    func() (release func()) // the daemon's end, until a request is answered; nil holds nothing
 
 	once   sync.Once
 	closed chan struct{}
@@ -149,11 +149,11 @@ func (c *streamConn) Write(ctx context.Context, m jsonrpc.Message) error {
 		return c.send(ctx, raw)
 	}
 	this := c.requests.end(r.ID.Raw())
-	l := c.out.put(raw)
+	queued := func() {}
 	if this != nil && this.initializes && r.Error == nil {
-		c.requests.beginSession() // what is answered from now on is written after this answer
+		queued = c.requests.beginSession // what is answered from now on is written after this answer
 	}
-	err = c.sent(ctx, l)
+	err = c.sent(ctx, c.out.put(raw, queued))
 	c.requests.answered(this)
 	return err
 }

@@ -24,14 +24,12 @@ func (c *streamConn) servesPlain(call *plainCall) bool {
 func (c *streamConn) call(ctx context.Context, call *plainCall) error {
 	ctx, cancel := context.WithCancel(ctx)
 	id := c.ids.key(call.id)
-	if err := c.requests.begin(id, &request{cancel: cancel}); err != nil {
+	if err := c.begin(id, &request{cancel: cancel}); err != nil {
 		cancel()
 		return c.turnAway(call.id, err)
 	}
-	release := c.hold()
 	go func() {
 		defer c.requests.calls.Done()
-		defer release()
 		defer cancel()
 		message, err := c.serve(ctx, c, call)
 		this := c.requests.end(id)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -126,6 +127,18 @@ func (c *streamConn) take(ctx context.Context, text []byte) error {
 	return nil
 }
 
+// begin notes a request, and has the daemon's end wait for its answer, unless that does not tell its end.
+func (c *streamConn) begin(id any, this *request) error {
+	if c.hold != nil && !this.lasts {
+		this.release = sync.OnceFunc(c.hold())
+	}
+	err := c.requests.begin(id, this)
+	if err != nil && this.release != nil {
+		this.release()
+	}
+	return err
+}
+
 // takeMessage takes one message for the SDK.
 func (c *streamConn) takeMessage(raw json.RawMessage) error {
 	err := saysOnce(raw)
@@ -139,7 +152,7 @@ func (c *streamConn) takeMessage(raw json.RawMessage) error {
 	if r, ok := m.(*jsonrpc.Request); ok {
 		switch {
 		case r.IsCall():
-			if err := c.requests.begin(r.ID.Raw(), &request{initializes: r.Method == methodInitialize, lasts: r.Method == methodListen}); err != nil {
+			if err := c.begin(r.ID.Raw(), &request{initializes: r.Method == methodInitialize, lasts: r.Method == methodListen}); err != nil {
 				return c.turnAway(idOf(raw), err)
 			}
 		case r.Method == methodCancelled && c.requests.cancel(c.ids.key(cancelledID(r.Params))):
