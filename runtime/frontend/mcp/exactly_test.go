@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/hermesd/hermesd/runtime/provider/providertest"
@@ -37,8 +38,12 @@ func TestACallOfASessionIsCancelledByTheIDThatWasSent(t *testing.T) {
 	hang, begun, _, ended := hanging("t_hang")
 	e := serve(t, providertest.New("t", hang))
 	header := map[string]string{"Mcp-Session-Id": e.connect(t, older, nil).ID(), "Mcp-Protocol-Version": older}
+	var calls sync.WaitGroup
+	defer calls.Wait()
 	for _, id := range exactIDs {
-		go e.post(t, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{"name":"t_hang"}}`, header)
+		calls.Go(func() {
+			e.post(t, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{"name":"t_hang"}}`, header)
+		})
 		<-begun
 		e.post(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+id+`}}`, header)
 		if err := <-ended; err != context.Canceled {
