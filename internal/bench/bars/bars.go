@@ -22,7 +22,6 @@ type Bar struct {
 	Beside  *Source // is printed with it and decides nothing
 	Exact   bool    // no allowance for noise: the reading hardly depends on how busy the machine is
 	Data    bool    // needs the evaluation data
-	More    bool    // asks more than its issue does: it is judged like any other, and not counted
 }
 
 // Term is Factor times another reading of the same run, in the same unit.

@@ -41,8 +41,6 @@ func TestABarIsJudgedByTheMedianOfItsRounds(t *testing.T) {
 	sum := bars.Bar{Reading: ours, Base: 1, Terms: []bars.Term{{Factor: 1, Of: theirs}}}
 	least := bars.Bar{Reading: ours, Base: 100, AtLeast: true}
 	exact := bars.Bar{Reading: ours, Base: 100, AtLeast: true, Exact: true}
-	more := twice
-	more.More = true
 	for name, tt := range map[string]struct {
 		bar    bars.Bar
 		rounds []bars.Readings
@@ -60,7 +58,6 @@ func TestABarIsJudgedByTheMedianOfItsRounds(t *testing.T) {
 		"a little too little of what is exact":  {exact, []bars.Readings{round(97, 0)}, "MISSED by 3%"},
 		"what it is compared with is not there": {twice, []bars.Readings{{ours: 1}}, "NOT MEASURED: Theirs ms"},
 		"what it is compared with is nothing":   {twice, []bars.Readings{round(1, 0)}, "NOT MEASURED: Theirs ms"},
-		"far above what no issue asks":          {more, []bars.Readings{round(6, 2)}, "MISSED by 50%, which is more than the issue asks"},
 		"a round lacks it":                      {twice, []bars.Readings{round(3, 2), {}}, "NOT MEASURED: Ours ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -70,9 +67,6 @@ func TestABarIsJudgedByTheMedianOfItsRounds(t *testing.T) {
 			}
 			if failed := strings.ToUpper(tt.want[:3]) == tt.want[:3]; v.Missed != failed {
 				t.Errorf("missed = %t", v.Missed)
-			}
-			if v.Counts() != (v.Missed && !tt.bar.More) {
-				t.Errorf("counts = %t", v.Counts())
 			}
 		})
 	}

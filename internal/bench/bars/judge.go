@@ -98,7 +98,7 @@ func (r Readings) Missed() (list []string) {
 			continue
 		}
 		held++
-		if v := b.Judge([]Readings{r}); v.Counts() {
+		if v := b.Judge([]Readings{r}); v.Missed {
 			list = append(list, fmt.Sprintf("%s: %.4g %s, the bar is %.4g: %s", b.What, v.Measured, b.Reading.Unit, v.Limit, &v))
 		}
 	}
@@ -116,18 +116,8 @@ func (b *Bar) sources() []Source {
 	return list
 }
 
-// Counts reports whether the verdict is one against what an issue asks.
-func (v *Verdict) Counts() bool { return v.Missed && (!v.More || v.Missing != nil) }
-
-// String says it in a few words.
+// String says it in one word or two.
 func (v *Verdict) String() string {
-	if v.More {
-		return v.word() + ", which is more than the issue asks"
-	}
-	return v.word()
-}
-
-func (v *Verdict) word() string {
 	switch {
 	case v.Missing != nil:
 		return "NOT MEASURED: " + v.Missing.String()

@@ -25,13 +25,6 @@ func exact(list ...Bar) []Bar {
 	return list
 }
 
-func more(list ...Bar) []Bar {
-	for i := range list {
-		list[i].More = true
-	}
-	return list
-}
-
 func ofData(list ...Bar) []Bar {
 	for i := range list {
 		list[i].Data = true
@@ -67,10 +60,10 @@ func calls() []Bar {
 		}
 	}
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
-		// What the daemon adds. The rows after it have what the way to the daemon adds besides: another process, or HTTP.
+		// What the daemon adds by itself, and with the way to it: another process, or HTTP.
 		list = append(list, beside("daemon's own entry, "+version, through+",_"+version, direct+version)...)
-		list = append(list, more(beside("hermesd mcp, "+version, through+"_mcp,_"+version, direct+version)...)...)
-		list = append(list, more(beside("HTTP, "+version, through+"_over_HTTP,_"+version, direct+version)...)...)
+		list = append(list, beside("hermesd mcp, "+version, through+"_mcp,_"+version, direct+version)...)
+		list = append(list, beside("HTTP, "+version, through+"_over_HTTP,_"+version, direct+version)...)
 	}
 	return list
 }

@@ -102,7 +102,7 @@ func report(w io.Writer, rounds []bars.Readings, data bool) (missed int, err err
 			continue
 		}
 		v := b.Judge(rounds)
-		if v.Counts() {
+		if v.Missed {
 			missed++
 		}
 		relation := "≤"
