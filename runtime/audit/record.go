@@ -18,7 +18,7 @@ const maxArgs = 64 << 10
 func (l *Log) entry(r *tool.Record) Entry {
 	e := Entry{
 		Time: time.Now(), Kind: r.Kind, CallID: text(r.CallID), Agent: text(r.Agent), Session: text(r.Session), Via: r.Via,
-		Tool: storedName(r.Tool), Source: r.Source, SourceName: text(r.SourceName), Rule: text(r.Rule), Approval: text(r.Approval),
+		Tool: cut(r.Tool, maxName), Source: r.Source, SourceName: text(r.SourceName), Rule: text(r.Rule), Approval: text(r.Approval),
 		By: text(r.By), Outcome: r.Outcome, Code: r.Code, Duration: r.Duration, ResultDigest: digestResult(r.Result),
 	}
 	if r.Arguments != nil {
@@ -42,8 +42,7 @@ func (l *Log) entry(r *tool.Record) Entry {
 // whatever a call brings, its record is small.
 const maxText = 4 << 10
 
-// text bounds a text, and makes it one.
-func text(s string) string { return cut(strings.ToValidUTF8(s, "\uFFFD"), maxText) }
+func text(s string) string { return cut(s, maxText) }
 
 // few are the first of paths, and how many there are more.
 func few(paths []string) (list []string) {
@@ -58,21 +57,17 @@ func few(paths []string) (list []string) {
 	return list
 }
 
-// maxName bounds the name that is stored, in bytes. A tool's own is never so long: only one that does not exist is cut.
+// maxName bounds the name that is stored, in bytes, lest a call by a made-up name fills the log. A tool's own is never so
+// long: only one that does not exist is cut.
 const maxName = 2 * tool.MaxName
 
-// storedName bounds a name that an agent may have made up, lest one call fills the log.
-func storedName(name tool.Name) tool.Name { return cut(strings.ToValidUTF8(name, "\uFFFD"), maxName) }
+// storable masks and bounds arguments.
+func (l *Log) storable(args []byte) string { return cut(l.options.Mask(string(args)), maxArgs) }
 
-// storable masks and bounds arguments. They are stored as UTF-8, as exports have them: any other byte would be another one
-// there, and the record's hash could not be made again.
-func (l *Log) storable(args []byte) string {
-	return cut(strings.ToValidUTF8(l.options.Mask(string(args)), "\uFFFD"), maxArgs)
-}
-
-// cut bounds a text, in bytes, between characters.
+// cut bounds a text, in bytes, between characters. It is stored as UTF-8, as exports have it: any other byte would be another
+// one there, and the record's hash could not be made again.
 func cut(s string, limit int) string {
-	if len(s) > limit {
+	if s = strings.ToValidUTF8(s, "\uFFFD"); len(s) > limit {
 		const mark = "… (cut)"
 		s = strings.ToValidUTF8(s[:limit-len(mark)], "") + mark
 	}
