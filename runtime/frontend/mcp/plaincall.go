@@ -12,6 +12,7 @@ import (
 
 	"github.com/hermesd/hermesd/internal/rawjson"
 	"github.com/hermesd/hermesd/runtime/frontend"
+	"github.com/hermesd/hermesd/runtime/tool"
 )
 
 // The SDK decodes a request anew for each thing that it wants to know, which is more work than all that hermesd does with a
@@ -154,27 +155,39 @@ func (a *agentServer) servePlain(ctx context.Context, c *plainCall, r *reach, fr
 	if ctx.Err() != nil {
 		return nil, nil, context.Cause(ctx)
 	}
+	raw, refused, err := a.answerOf(r, result, meanwhile, err)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.message(raw, refused), refused, nil
+}
+
+// answerOf is what answers the request of a call that perform ran: a result, or the error of the protocol that refused is.
+func (a *agentServer) answerOf(r *reach, result *tool.Result, meanwhile *interim, failed error) (raw json.RawMessage, refused *jsonrpc.Error, err error) {
 	var meta sdk.Meta
 	if r.newer() {
 		meta = a.owner.identity
 	}
-	member := "result"
-	var raw []byte
 	switch {
-	case err != nil:
-		refused = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
-		errors.As(err, &refused)
-		member = "error"
+	case failed != nil:
+		refused = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: failed.Error()}
+		errors.As(failed, &refused)
 		raw, err = json.Marshal(refused)
 	case meanwhile != nil:
 		raw, err = meanwhile.result(&sdk.CallToolResult{Meta: meta}).MarshalJSON()
 	default:
 		raw, err = newCallResult(&sdk.CallToolResult{Meta: meta}, result, r.newer()).MarshalJSON()
 	}
-	if err != nil {
-		return nil, nil, err
+	return oneLine(raw), refused, err
+}
+
+// message is the answer to the call's request.
+func (c *plainCall) message(raw json.RawMessage, refused *jsonrpc.Error) []byte {
+	member := "result"
+	if refused != nil {
+		member = "error"
 	}
-	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), c.id, []byte(`,"`+member+`":`), oneLine(raw), []byte("}")), refused, nil
+	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), c.id, []byte(`,"`+member+`":`), raw, []byte("}"))
 }
 
 // oneLine is a JSON text without the line breaks that a provider may have put between its values. They would end a message

@@ -44,9 +44,13 @@ func (t *router) serveStateless(w http.ResponseWriter, r *http.Request) {
 
 // plainHeaders reports whether a request's headers are those of an ordinary tools/call.
 func plainHeaders(h http.Header) bool {
+	return h.Get(versionHeader) == stateless && h.Get(methodHeader) == methodCallTool && ordinaryHeaders(h)
+}
+
+// ordinaryHeaders reports whether what every POST says in its headers is said there in the usual words.
+func ordinaryHeaders(h http.Header) bool {
 	accept := strings.Join(h.Values("Accept"), ",")
-	return h.Get(versionHeader) == stateless && h.Get(methodHeader) == methodCallTool &&
-		h.Get("Content-Type") == "application/json" && h.Get("Last-Event-Id") == "" &&
+	return h.Get("Content-Type") == "application/json" && len(h.Values("Last-Event-Id")) == 0 &&
 		strings.Contains(accept, "application/json") && strings.Contains(accept, "text/event-stream")
 }
 

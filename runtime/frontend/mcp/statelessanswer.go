@@ -48,11 +48,16 @@ func (s *statelessAnswer) end(refused *jsonrpc.Error, message []byte) error {
 	if s.begun {
 		return s.event(message)
 	}
-	h := s.w.Header()
+	return writeDocument(s.w, statusOf(refused), message)
+}
+
+// writeDocument answers a request with one message.
+func writeDocument(w http.ResponseWriter, status int, message []byte) error {
+	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(message)))
-	s.w.WriteHeader(statusOf(refused))
-	_, err := s.w.Write(message)
+	w.WriteHeader(status)
+	_, err := w.Write(message)
 	return err
 }
 
