@@ -190,7 +190,7 @@ func (a *agentServer) initialized(ctx context.Context, next sdk.MethodHandler, r
 		return
 	}
 	if r, ok := result.(*sdk.InitializeResult); ok {
-		a.owner.events.negotiated(session.ID(), r.ProtocolVersion)
+		a.owner.events.negotiated(session, r.ProtocolVersion)
 		r.Capabilities.Extensions = nil // of protocols that begin without initialize
 	}
 	level := &sdk.ServerRequest[*sdk.SetLoggingLevelParams]{Session: session, Params: &sdk.SetLoggingLevelParams{Level: "info"}}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/hermesd/hermesd/runtime/frontend"
 )
 
@@ -42,9 +44,11 @@ type events struct {
 
 type liveSession struct {
 	agent   string
-	version string // negotiated; "" until then
+	version string             // negotiated; "" until then
+	client  *sdk.ServerSession // nil until then
 	streams map[string]*kept
 	ids     *exactIDs
+	calls   *sessionCalls
 	base    context.Context // ends when the client ends the session, and every call of the session with it
 	stop    context.CancelFunc
 	posts   sync.WaitGroup // requests that are being answered; none is added once base has ended
@@ -77,6 +81,7 @@ func (e *events) Open(ctx context.Context, sessionID, streamID string) error {
 			return errTooManySessions
 		}
 		s = &liveSession{agent: agent.Name, streams: map[string]*kept{}, ids: newExactIDs()}
+		s.calls = newSessionCalls(s.ids)
 		s.base, s.stop = context.WithCancel(e.all)
 		e.sessions[sessionID] = s
 	}
@@ -91,6 +96,14 @@ func (e *events) Open(ctx context.Context, sessionID, streamID string) error {
 
 // Append implements [sdk.EventStore]. What belongs to a stream that was forgotten is not kept.
 func (e *events) Append(_ context.Context, sessionID, streamID string, data []byte) error {
+	if s := e.keep(sessionID, streamID, data); s != nil {
+		s.calls.sent(data)
+	}
+	return nil
+}
+
+// keep keeps an event, and returns the session that it is of; nil if there is none.
+func (e *events) keep(sessionID, streamID string, data []byte) *liveSession {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s, ok := e.sessions[sessionID]
@@ -99,7 +112,7 @@ func (e *events) Append(_ context.Context, sessionID, streamID string, data []by
 	}
 	k, ok := s.streams[streamID]
 	if !ok {
-		return nil
+		return s
 	}
 	k.data = append(k.data, data)
 	k.bytes += len(data)
@@ -110,7 +123,7 @@ func (e *events) Append(_ context.Context, sessionID, streamID string, data []by
 		k.data, k.first = k.data[1:], k.first+1
 	}
 	e.trim()
-	return nil
+	return s
 }
 
 // After implements [sdk.EventStore]. Index -1 is a client that has seen nothing: it gets what there is.
@@ -198,13 +211,24 @@ func (e *events) full(agent string) bool {
 	return !e.room.Fits(agent, 1)
 }
 
-// negotiated notes the protocol version of a session.
-func (e *events) negotiated(sessionID, version string) {
+// negotiated notes the protocol version of a client's session.
+func (e *events) negotiated(client *sdk.ServerSession, version string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if s, ok := e.sessions[sessionID]; ok {
-		s.version = version
+	if s, ok := e.sessions[client.ID()]; ok {
+		s.client, s.version = client, version
 	}
+}
+
+// adopted is the call of a session that a token stands for; nil if there is none any more.
+func (e *events) adopted(sessionID, token string) *sessionCall {
+	e.mu.Lock()
+	s := e.sessions[sessionID]
+	e.mu.Unlock()
+	if s == nil {
+		return nil
+	}
+	return s.calls.take(token)
 }
 
 // of returns an agent's session and the version that it negotiated; nil if the agent has no such session, or ended it.

@@ -7,17 +7,23 @@ import (
 )
 
 // exactly has the SDK read a body that was taken in with ids that it does not harm, and returns what it is to write to.
-func exactly(w http.ResponseWriter, r *http.Request, body []byte, ids *exactIDs) http.ResponseWriter {
+func exactly(w http.ResponseWriter, r *http.Request, body []byte, ids *exactIDs) *exactWriter {
 	if body != nil {
 		r.Body = io.NopCloser(bytes.NewReader(ids.hideAll(body)))
 	}
-	return &exactWriter{w, ids}
+	return &exactWriter{ResponseWriter: w, ids: ids}
 }
 
 // exactWriter writes what the SDK sends, a message or an event at a time, with the client's own ids.
 type exactWriter struct {
 	http.ResponseWriter
-	ids *exactIDs
+	ids     *exactIDs
+	refused bool // by its status
+}
+
+func (w *exactWriter) WriteHeader(status int) {
+	w.refused = status >= http.StatusBadRequest
+	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *exactWriter) Write(b []byte) (int, error) {

@@ -17,11 +17,11 @@ import (
 
 // reach is how a running request gets back to the client that made it.
 type reach struct {
-	ctx     context.Context    // of the request: it ties messages to the request's stream
-	client  teller             // hears of progress and log lines
-	session *sdk.ServerSession // asks within the request; nil where only results ask
-	version string             // of the protocol
-	token   any                // the request's progress token; nil if it wants no progress
+	ctx     context.Context // of the request: it ties messages to the request's stream
+	client  teller          // hears of progress and log lines
+	session asker           // asks within the request; nil where only results ask
+	version string          // of the protocol
+	token   any             // the request's progress token; nil if it wants no progress
 	caps    *sdk.ClientCapabilities
 	round   round
 	log     *slog.Logger
@@ -38,6 +38,13 @@ type teller interface {
 	ID() string
 	NotifyProgress(context.Context, *sdk.ProgressNotificationParams) error
 	Log(context.Context, *sdk.LoggingMessageParams) error
+}
+
+// asker asks the client while a request is open.
+type asker interface {
+	Elicit(context.Context, *sdk.ElicitParams) (*sdk.ElicitResult, error)
+	CreateMessageWithTools(context.Context, *sdk.CreateMessageWithToolsParams) (*sdk.CreateMessageWithToolsResult, error)
+	ListRoots(context.Context, *sdk.ListRootsParams) (*sdk.ListRootsResult, error)
 }
 
 // round is what a request says about the questions of an earlier one that it continues.
@@ -172,8 +179,13 @@ func (r *reach) roots(ctx context.Context) (json.RawMessage, error) {
 
 // joined is the request's context, which ties a message to the request's stream, ending with ctx, too.
 func (r *reach) joined(ctx context.Context) (context.Context, context.CancelFunc) {
-	joint, cancel := context.WithCancelCause(r.ctx)
-	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	return join(r.ctx, ctx)
+}
+
+// join is a context like first that ends with second, too.
+func join(first, second context.Context) (context.Context, context.CancelFunc) {
+	joint, cancel := context.WithCancelCause(first)
+	stop := context.AfterFunc(second, func() { cancel(context.Cause(second)) })
 	return joint, func() { stop(); cancel(nil) }
 }
 

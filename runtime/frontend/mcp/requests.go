@@ -8,16 +8,16 @@ import (
 	"sync"
 )
 
-// maxOpen bounds the requests of one stream that are open at once. The guard bounds the calls of an agent that run; this
-// bounds what a stream may make the daemon keep.
+// maxOpen bounds the requests of one client, of a stream or a session of HTTP, that are open at once. The guard bounds the
+// calls of an agent that run; this bounds what a client may make the daemon keep.
 const maxOpen = 1000
 
 var (
 	errIDInUse  = errors.New("a request with this id is not answered yet")
-	errManyOpen = fmt.Errorf("%d requests of this stream are open, and no more are taken; wait for answers", maxOpen)
+	errManyOpen = fmt.Errorf("%d requests of this client are open, and no more are taken; wait for answers", maxOpen)
 )
 
-// requests are those of a stream's client that are not answered yet, by id as the SDK has it.
+// requests are those of a client that are not answered yet, by id as the SDK has it.
 type requests struct {
 	mu        sync.Mutex
 	open      map[any]*request
@@ -72,6 +72,19 @@ func (r *requests) end(id any) *request {
 	this := r.open[id]
 	delete(r.open, id)
 	return this
+}
+
+// drop takes a request out that was not answered.
+func (r *requests) drop(id any, this *request) {
+	r.mu.Lock()
+	open := r.open[id] == this
+	if open {
+		delete(r.open, id)
+	}
+	r.mu.Unlock()
+	if open {
+		r.answered(this)
+	}
 }
 
 // answered notes that the answer to a request that end returned is written.

@@ -32,7 +32,8 @@ func (s *Server) router() http.Handler {
 		MaxRequestBodyBytes:        s.options.Gate.MaxBody(),
 	}
 	withSessions, without := options, options
-	withSessions.EventStore, withSessions.SessionTimeout = s.events, s.options.SessionIdle
+	// The SDK sees a request of a session that is in use after so much of its idle time at the latest.
+	withSessions.EventStore, withSessions.SessionTimeout = s.events, s.options.SessionIdle+s.options.SessionIdle/unseenPart
 	without.Stateless, without.PropagateRequestCancellation = true, true
 	r := &router{
 		server:       s,
@@ -49,9 +50,10 @@ type router struct {
 
 func (t *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if t.server.base.Err() != nil {
-		frontend.WriteError(w, http.StatusServiceUnavailable, tool.Errorf(tool.ShuttingDown, "hermesd is stopping; connect again in a moment"))
+		stopping(w)
 		return
 	}
+	r.Header.Del(adoptionHeader)
 	id := r.Header.Get(sessionHeader)
 	switch twice := saidTwice(r.Header); {
 	case twice != "":
@@ -67,41 +69,33 @@ func (t *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+func stopping(w http.ResponseWriter) {
+	frontend.WriteError(w, http.StatusServiceUnavailable, tool.Errorf(tool.ShuttingDown, "hermesd is stopping; connect again in a moment"))
+}
+
 // session serves a request that belongs to a session: of this agent, at the version that it negotiated, also where the
 // request names none or another. A version that does not exist is left for the SDK to refuse.
 func (t *router) session(w http.ResponseWriter, r *http.Request, id string) {
 	events := t.server.events
 	session, version := events.of(frontend.AgentOf(r.Context()).Name, id)
-	if session != nil {
-		var body []byte
-		if r.Method == http.MethodPost {
-			var ok bool
-			if body, ok = takeIn(w, r); !ok {
-				return
-			}
-		}
-		w = exactly(w, r, body, session.ids)
-	}
-	ok := session != nil
 	said := r.Header.Get(versionHeader)
-	known := said == "" || slices.Contains(sdk.SupportedProtocolVersions(), said)
-	switch {
-	case !ok:
-	case r.Method == http.MethodDelete && known:
-		ok = events.end(session)
-	case r.Method == http.MethodPost:
-		if ok = events.post(session); ok {
-			defer session.posts.Done()
-		}
-	}
-	if !ok {
-		http.Error(w, "session not found", http.StatusNotFound)
-		return
-	}
-	if version != "" && known {
+	known := said == "" || said == version || slices.Contains(sdk.SupportedProtocolVersions(), said)
+	if version != "" && known && said != version {
 		r.Header.Set(versionHeader, version)
 	}
-	t.withSessions.ServeHTTP(&primed{ResponseWriter: w}, r)
+	switch {
+	case session == nil:
+	case r.Method == http.MethodPost:
+		t.post(w, r, session, version != "" && known)
+		return
+	case r.Method == http.MethodDelete && known && !events.end(session):
+		session = nil
+	}
+	if session == nil {
+		noSession(w)
+		return
+	}
+	t.withSessions.ServeHTTP(&primed{ResponseWriter: exactly(w, r, nil, session.ids)}, r)
 }
 
 // look serves a request without a version and without a session by what its body is: initialize opens a session,

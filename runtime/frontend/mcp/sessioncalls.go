@@ -1,0 +1,145 @@
+package mcp
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/hermesd/hermesd/internal/rawjson"
+)
+
+// sessionCalls are the open requests of a session over HTTP, of both kinds: those that the SDK has, and the calls that
+// began without it.
+type sessionCalls struct {
+	ids  *exactIDs
+	open *requests
+
+	mu     sync.Mutex              // taken before that of open
+	handed map[string]*sessionCall // calls whose requests the SDK got and has not begun yet, by token
+	seen   time.Time               // when the SDK last got a request of the session
+}
+
+func newSessionCalls(ids *exactIDs) *sessionCalls {
+	return &sessionCalls{ids: ids, open: newRequests(), handed: map[string]*sessionCall{}, seen: time.Now()}
+}
+
+// sees notes that the SDK gets a request.
+func (s *sessionCalls) sees() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = time.Now()
+}
+
+// unseen is for how long the SDK got no request.
+func (s *sessionCalls) unseen() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Since(s.seen)
+}
+
+// begin notes the requests of a body that the SDK gets, and cancels the call that a notification of it speaks of. If a
+// request cannot be begun, none is, and refused is its id.
+func (s *sessionCalls) begin(body []byte) (begun map[any]*request, refused json.RawMessage, err error) {
+	begun = map[any]*request{}
+	each := func(message json.RawMessage) {
+		var id, method, params json.RawMessage
+		rawjson.Members(message, func(key string, value json.RawMessage) {
+			switch key {
+			case "id":
+				id = value
+			case "method":
+				method = value
+			case "params":
+				params = value
+			}
+		})
+		if name, _ := rawjson.String(method); name == methodCancelled {
+			s.open.cancel(s.ids.key(cancelledID(params)))
+		}
+		key := s.ids.key(id)
+		if method == nil || key == nil || begun[key] != nil || err != nil {
+			return
+		}
+		this := &request{}
+		if err = s.open.begin(key, this); err != nil {
+			refused = id
+			return
+		}
+		begun[key] = this
+	}
+	if !rawjson.Elements(body, each) {
+		each(body)
+	}
+	if err != nil {
+		s.drop(begun)
+	}
+	return begun, refused, err
+}
+
+// drop takes out requests that the SDK has refused.
+func (s *sessionCalls) drop(begun map[any]*request) {
+	for key, this := range begun {
+		s.open.drop(key, this)
+	}
+}
+
+// sent takes out the request that a message of the SDK answers, if it answers one.
+func (s *sessionCalls) sent(message []byte) {
+	var id, method json.RawMessage
+	rawjson.Members(message, func(key string, value json.RawMessage) {
+		switch key {
+		case "id":
+			id = value
+		case "method":
+			method = value
+		}
+	})
+	if id != nil && method == nil {
+		s.open.answered(s.open.end(s.ids.key(id)))
+	}
+}
+
+// end notes that a call has ended. Its request is not open any more, unless the SDK is to answer it.
+func (s *sessionCalls) end(c *sessionCall) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.ended = true; !c.handed {
+		s.open.drop(c.key, &c.request)
+	}
+	s.open.calls.Done()
+	close(c.done)
+}
+
+// handOver leaves the request of a call to the SDK, unless the call has ended. The token is for whom the SDK begins the
+// request with.
+func (s *sessionCalls) handOver(c *sessionCall) (token string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.ended {
+		return "", false
+	}
+	token = rand.Text()
+	c.handed, s.handed[token] = true, c
+	return token, true
+}
+
+// takeBack is for a request that the SDK refused after all. The call goes on, and speaks to nobody.
+func (s *sessionCalls) takeBack(c *sessionCall, token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.handed, token)
+	if c.handed = false; c.ended {
+		s.open.drop(c.key, &c.request)
+	}
+	c.leave()
+}
+
+// take returns the call of a token, once; nil if there is none.
+func (s *sessionCalls) take(token string) *sessionCall {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.handed[token]
+	delete(s.handed, token)
+	return c
+}
