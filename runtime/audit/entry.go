@@ -51,16 +51,6 @@ type Entry struct {
 const columns = "seq, time, kind, call_id, agent, session, via, tool, source, source_name, args_digest, args, coerced," +
 	" rule, approval, answered_by, outcome, code, duration, result_digest, hash"
 
-const insert = "INSERT INTO audit (" + columns + ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
-
-func (e *Entry) values() []any {
-	return []any{
-		e.Seq, e.Time.UnixNano(), string(e.Kind), e.CallID, e.Agent, e.Session, string(e.Via), e.Tool, string(e.Source), e.SourceName,
-		[]byte(e.ArgsDigest), e.Args, string(e.Coerced), e.Rule, e.Approval, e.By, string(e.Outcome), string(e.Code),
-		int64(e.Duration), []byte(e.ResultDigest), []byte(e.Hash),
-	}
-}
-
 // scan reads a row of columns.
 func (e *Entry) scan(scan func(...any) error) error {
 	var nanos int64

@@ -4,8 +4,8 @@ import (
 	"context"
 	"crypto/ed25519"
 	"database/sql"
+	"database/sql/driver"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -21,6 +21,8 @@ import (
 type Storage interface {
 	// Write runs fn in a transaction, always on the same connection.
 	Write(ctx context.Context, fn func(ctx context.Context, c *sql.Conn) error) error
+	// Prepare returns what runs a statement within Write, as often as is wanted: see store.Writer.Prepare.
+	Prepare(query string) (run func(args []driver.NamedValue) error, err error)
 	// Read returns connections for reading.
 	Read() *sql.DB
 }
@@ -84,7 +86,7 @@ type Log struct {
 	log     *slog.Logger
 
 	storing   sync.Mutex // held by whoever changes the table; taken before writing
-	stmt      *sql.Stmt
+	rows      *rows
 	stored    Head             // of the table
 	unended   map[string]int64 // calls in the table that have started and not finished, by id, with the number of that record
 	settledAt int64            // the head when the settled mark was last stored
@@ -241,7 +243,7 @@ func (l *Log) end() error {
 	l.work.Wait()
 	err := l.sync()
 	l.tellHead()
-	return errors.Join(err, l.stmt.Close())
+	return err
 }
 
 // tellHead puts the head where the database's writer cannot change it later.

@@ -13,12 +13,8 @@ import (
 )
 
 // recover finds the end of the chain and settles what the last daemon left open.
-func (l *Log) recover(ctx context.Context) error {
-	err := l.storage.Write(ctx, func(_ context.Context, c *sql.Conn) (err error) {
-		l.stmt, err = c.PrepareContext(context.Background(), insert)
-		return err
-	})
-	if err != nil {
+func (l *Log) recover(ctx context.Context) (err error) {
+	if l.rows, err = newRows(l.storage); err != nil {
 		return err
 	}
 	if l.stored, err = l.tableHead(ctx); err != nil {

@@ -128,10 +128,8 @@ func (l *Log) insert(entries []Entry) (stored int, err error) {
 
 func (l *Log) insertStretch(entries []Entry) error {
 	return l.storage.Write(context.Background(), func(ctx context.Context, c *sql.Conn) error {
-		for i := range entries {
-			if _, err := l.stmt.ExecContext(ctx, entries[i].values()...); err != nil {
-				return err
-			}
+		if err := l.rows.insert(entries); err != nil {
+			return err
 		}
 		if l.settles(entries) {
 			return setSettled(ctx, c, l.settled())

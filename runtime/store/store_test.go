@@ -3,8 +3,10 @@ package store_test
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,6 +83,43 @@ func TestAWriteHappensWholeOrNotAtAll(t *testing.T) {
 	}
 	if got := settled(t, s); got != 8 {
 		t.Errorf("got %d", got)
+	}
+}
+
+func TestAPreparedStatementIsPartOfItsTransactionAndEndsWithTheStore(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	w, err := s.Writer(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Prepare("INSERT INTO nowhere VALUES (?)"); err == nil {
+		t.Error("a statement without a table was prepared")
+	}
+	settle, err := w.Prepare("INSERT OR REPLACE INTO audit_settled VALUES (1, ?)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("broken")
+	for seq, fails := range map[int64]error{7: nil, 8: broken} {
+		err := w.Write(t.Context(), func(context.Context, *sql.Conn) error {
+			return errors.Join(settle([]driver.NamedValue{{Ordinal: 1, Value: seq}}), fails)
+		})
+		if !errors.Is(err, fails) {
+			t.Errorf("got %v, want %v", err, fails)
+		}
+	}
+	if got := settled(t, s); got != 7 {
+		t.Errorf("got %d", got)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(s.Path() + "-wal"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the last connection did not end: %v", err)
+	}
+	if err := settle([]driver.NamedValue{{Ordinal: 1, Value: int64(9)}}); err == nil {
+		t.Error("it runs after the store's end")
 	}
 }
 
