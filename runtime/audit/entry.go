@@ -64,7 +64,7 @@ func (e *Entry) scan(scan func(...any) error) error {
 	return err
 }
 
-// chain computes hashes; it is kept to be used again.
+// chain computes hashes; what it has is kept to be used again.
 type chain struct {
 	h   hash.Hash
 	buf []byte
@@ -74,16 +74,26 @@ func newChain() *chain { return &chain{h: sha256.New()} }
 
 // hash is the hash of an entry that follows the one with the hash before.
 func (c *chain) hash(before Digest, e *Entry) Digest {
-	c.buf = append(append(c.buf[:0], "hermesd audit 1\x00"...), before...)
-	c.buf = e.append(c.buf)
+	c.buf = e.append(c.buf[:0])
+	return c.sum(before, c.buf)
+}
+
+var chainMark = []byte("hermesd audit 1\x00")
+
+// sum is the hash of what append wrote of an entry.
+func (c *chain) sum(before Digest, appended []byte) Digest {
 	c.h.Reset()
-	c.h.Write(c.buf)
+	c.h.Write(chainMark)
+	c.h.Write(before)
+	c.h.Write(appended)
 	return c.h.Sum(nil)
 }
 
-// link makes e the entry that follows head, and returns the new head.
-func (c *chain) link(head Head, e *Entry) Head {
+// link makes e the entry that follows head, and returns the new head. It appends e's line of the journal to b.
+func (c *chain) link(head Head, e *Entry, b []byte) (Head, []byte) {
 	e.Seq = head.Seq + 1
-	e.Hash = c.hash(head.Hash, e)
-	return Head{e.Seq, e.Hash}
+	begin := len(b)
+	b = e.append(b)
+	e.Hash = c.sum(head.Hash, b[begin:])
+	return Head{e.Seq, e.Hash}, append(b, e.Hash...)
 }

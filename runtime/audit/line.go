@@ -10,7 +10,7 @@ import (
 )
 
 // append writes all of an entry but its hash: three numbers, then texts, each with its length before it, so that no two
-// entries have the same bytes.
+// entries have the same bytes. It is what is hashed; with the hash behind it, it is the entry's line in the journal.
 func (e *Entry) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(e.Seq))
 	b = binary.BigEndian.AppendUint64(b, uint64(e.Time.UnixNano()))
@@ -41,12 +41,9 @@ func size(entries []Entry) (n int) {
 	return n
 }
 
-// line is an entry as the journal keeps it.
-func (e *Entry) line() []byte { return append(e.append(nil), e.Hash...) }
-
 var errLine = errors.New("a line of the journal is no audit record")
 
-// readLine reads what line wrote.
+// readLine reads a line of the journal.
 func readLine(line []byte) (Entry, error) {
 	if len(line) < 3*8+sha256.Size {
 		return Entry{}, errLine

@@ -11,6 +11,9 @@ import (
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
+// line is an entry as the journal keeps it.
+func (e *Entry) line() []byte { return append(e.append(nil), e.Hash...) }
+
 func TestALineOfTheJournalIsTheWholeRecord(t *testing.T) {
 	sum := Digest(bytes.Repeat([]byte{1}, 32))
 	for name, e := range map[string]Entry{
@@ -30,6 +33,27 @@ func TestALineOfTheJournalIsTheWholeRecord(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestALineIsWhatIsHashedAndTheHash(t *testing.T) {
+	c := newChain()
+	var head Head
+	var lines []byte
+	for i, e := range []Entry{{CallID: "1", Tool: "files_read"}, {}, {CallID: "2", Args: "{}"}} {
+		e.Time = time.Unix(0, 0).UTC()
+		before, begin := head, len(lines)
+		head, lines = c.link(head, &e, lines)
+		got, err := readLine(lines[begin:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(e, got); diff != "" || got.Seq != int64(i+1) {
+			t.Errorf("record %d: %s", got.Seq, diff)
+		}
+		if fault := follow(newChain(), before, &got); fault != nil {
+			t.Errorf("record %d %s", fault.Seq, fault.Reason)
+		}
 	}
 }
 

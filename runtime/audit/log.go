@@ -32,7 +32,7 @@ type Storage interface {
 type Journal interface {
 	// Left are the records that were there at first.
 	Left() iter.Seq2[[]byte, error]
-	// Append makes all records durable, or fails.
+	// Append makes all records durable, or fails. They are the caller's again when it returns.
 	Append(records [][]byte) error
 	// Turn begins anew, so that what was appended so far can be taken over; Drop says that it was.
 	Turn()
@@ -91,17 +91,19 @@ type Log struct {
 	unended   map[string]int64 // calls in the table that have started and not finished, by id, with the number of that record
 	settledAt int64            // the head when the settled mark was last stored
 
-	writing sync.Mutex // held by whoever writes a group; taken before mu
-	chain   *chain
-	journal Journal
-	head    Head      // of the journal
-	waiting [][]Entry // in the journal and not in the table, by groups
-
-	waits, waitSize int         // how many entries that is, and bytes
-	crowded         atomic.Bool // they are so many that calls wait for the table
+	writing  sync.Mutex // held by whoever writes a group; taken before mu
+	chain    *chain
+	journal  Journal
+	lines    lines
+	head     Head        // of the journal
+	waiting  []Entry     // in the journal and not in the table
+	waitSize int         // of them, in bytes
+	spare    []Entry     // empty: what waited before, to be used again
+	crowded  atomic.Bool // so much waits that calls wait for the table
 
 	mu               sync.Mutex
 	open             *group
+	written          []Entry       // empty: a group's that was written, to be used again
 	taken, takenSize int           // entries and bytes that are being written, and come back if that fails
 	changed          chan struct{} // closed and replaced when the table has grown
 	closed           bool
@@ -119,16 +121,6 @@ type Log struct {
 // fault is why the last attempt failed; nil if it did not.
 type fault struct{ atomic.Pointer[error] }
 
-// group is what the next write will take.
-type group struct {
-	entries []Entry
-	size    int           // of them, in bytes
-	done    chan struct{} // closed when it is durable or has failed with err
-	err     error
-}
-
-func newGroup() *group { return &group{done: make(chan struct{})} }
-
 // Head is the end of the chain. Kept elsewhere, it shows whether records were cut off at the end.
 type Head struct {
 	Seq  int64  `json:"seq"`
@@ -139,7 +131,7 @@ type Head struct {
 // finished are recorded as [tool.OutcomeLost].
 func Open(ctx context.Context, storage Storage, journal Journal, opts *Options) (*Log, error) {
 	l := &Log{
-		storage: storage, journal: journal, chain: newChain(), unended: map[string]int64{}, open: newGroup(),
+		storage: storage, journal: journal, chain: newChain(), unended: map[string]int64{}, open: &group{},
 		changed: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 	if opts != nil {
@@ -172,25 +164,25 @@ func (l *Log) Started(ctx context.Context, r *tool.Record) error {
 	if err := l.makeRoom(); err != nil {
 		return err
 	}
-	g, err := l.add(r)
+	g, err := l.add(r, true)
 	if err != nil {
 		return l.tolerate(r, err)
 	}
 	if l.writing.TryLock() {
-		l.writeGroup()
+		l.writeGroup() // if it is not g that is written here, g was written before
 		l.writing.Unlock()
 	} else {
 		l.hurry()
-	}
-	select {
-	case <-g.done:
-		if g.err != nil {
-			return l.tolerate(r, g.err)
+		select {
+		case <-l.done(g):
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
+	if g.err != nil {
+		return l.tolerate(r, g.err)
+	}
+	return nil
 }
 
 func (l *Log) tolerate(r *tool.Record, err error) error {
@@ -206,7 +198,7 @@ func (l *Log) Finished(r *tool.Record) { l.Note(r) }
 
 // Note adds a record that nobody waits for, such as that a human was asked.
 func (l *Log) Note(r *tool.Record) {
-	if _, err := l.add(r); err != nil {
+	if _, err := l.add(r, false); err != nil {
 		l.log.Error("an audit record is lost", "kind", r.Kind, "call", r.CallID, "tool", r.Tool, "outcome", r.Outcome, "error", err)
 	}
 }

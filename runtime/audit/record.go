@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/hermesd/hermesd/runtime/tool"
 )
@@ -67,7 +68,10 @@ func (l *Log) storable(args []byte) string { return cut(l.options.Mask(string(ar
 // cut bounds a text, in bytes, between characters. It is stored as UTF-8, as exports have it: any other byte would be another
 // one there, and the record's hash could not be made again.
 func cut(s string, limit int) string {
-	if s = strings.ToValidUTF8(s, "\uFFFD"); len(s) > limit {
+	if !utf8.ValidString(s) { // which is known sooner
+		s = strings.ToValidUTF8(s, "\uFFFD")
+	}
+	if len(s) > limit {
 		const mark = "… (cut)"
 		s = strings.ToValidUTF8(s[:limit-len(mark)], "") + mark
 	}

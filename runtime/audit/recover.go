@@ -35,7 +35,7 @@ func (l *Log) recover(ctx context.Context) (err error) {
 		e := &lost[i]
 		e.Time, e.Kind, e.Duration = time.Now(), tool.RecordFinished, 0
 		e.Outcome, e.Code = tool.OutcomeLost, tool.OutcomeUnknown
-		head = l.chain.link(head, e)
+		head, _ = l.chain.link(head, e, nil)
 	}
 	if len(lost) > 0 {
 		l.log.Warn("calls were running when the daemon ended; whether they had effects is not known", "calls", len(lost))

@@ -66,27 +66,33 @@ func (l *Log) store() error {
 // storeWaiting takes over what waits in the journal. Its caller holds l.storing.
 func (l *Log) storeWaiting() error {
 	l.writing.Lock()
-	batch := slices.Concat(l.waiting...)
-	l.setWaiting(nil)
-	if len(batch) > 0 {
-		l.journal.Turn()
-	}
-	l.writing.Unlock()
+	batch := l.waiting
 	if len(batch) == 0 {
+		l.writing.Unlock()
 		return nil
 	}
+	l.setWaiting(l.spare, 0)
+	l.spare = nil
+	l.journal.Turn()
+	l.writing.Unlock()
 	stored, err := l.insert(batch)
+	var spare []Entry
+	if err == nil {
+		spare = emptied(batch)
+	}
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	if err != nil {
-		l.setWaiting(slices.Insert(l.waiting, 0, batch[stored:]))
+		waiting := slices.Concat(batch[stored:], l.waiting)
+		l.setWaiting(waiting, size(waiting))
 		if l.unstored.Swap(&err) == nil {
-			l.log.Error("audit records cannot be stored; they wait in the journal", "records", l.waits, "error", err)
+			l.log.Error("audit records cannot be stored; they wait in the journal", "records", len(waiting), "error", err)
 		}
 		return err
 	}
+	l.spare = spare
 	l.journal.Drop()
-	if l.waits == 0 { // what is written next finds an empty file, however full the last one became while nothing could be stored
+	if len(l.waiting) == 0 { // what is written next finds an empty file, however full the last one became while nothing could be stored
 		l.journal.Turn()
 		l.journal.Drop()
 	}
@@ -96,18 +102,11 @@ func (l *Log) storeWaiting() error {
 	return nil
 }
 
-// setWaiting says what is in the journal and not in the table. Its caller holds l.writing.
-func (l *Log) setWaiting(groups [][]Entry) {
-	l.waiting, l.waits, l.waitSize = groups, 0, 0
-	for _, g := range groups {
-		l.waits += len(g)
-		l.waitSize += size(g)
-	}
-	l.crowded.Store(l.isCrowded())
+// setWaiting says what is in the journal and not in the table, and of what size. Its caller holds l.writing.
+func (l *Log) setWaiting(entries []Entry, size int) {
+	l.waiting, l.waitSize = entries, size
+	l.crowded.Store(len(entries) > crowd || size > crowdSize)
 }
-
-// isCrowded reports whether so much waits that calls wait, too. Its caller holds l.writing.
-func (l *Log) isCrowded() bool { return l.waits > crowd || l.waitSize > crowdSize }
 
 // insert adds chained entries to the table, a stretch at a time, since others wait to write, too. It returns how many are
 // there.

@@ -10,11 +10,43 @@ import (
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
+// group is what the next write will take.
+type group struct {
+	entries []Entry
+	size    int           // of them, in bytes
+	timed   bool          // the timer will have it written
+	written bool          // it is durable or has failed with err
+	err     error         // read by who knows that it is written
+	done    chan struct{} // closed when it is written; nil while nobody waits for that
+}
+
+// lines are what a group's entries are in the journal; kept to be used again.
+type lines struct {
+	all  []byte
+	each [][]byte
+}
+
+const (
+	// spareEntries and spareBytes are how much room is kept to be used again.
+	spareEntries = 4096
+	spareBytes   = 1 << 20
+)
+
+// emptied is the room of entries, if it is not so much that it should not be kept.
+func emptied(entries []Entry) []Entry {
+	if cap(entries) > spareEntries {
+		return nil
+	}
+	clear(entries)
+	return entries[:0]
+}
+
 var errClosed = errors.New("the audit is closed: the daemon is stopping")
 
-// add puts a record into the open group.
-func (l *Log) add(r *tool.Record) (*group, error) {
+// add puts a record into the open group. One that nobody waits for is written after a while.
+func (l *Log) add(r *tool.Record, waits bool) (*group, error) {
 	e := l.entry(r)
+	size := e.size()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	g := l.open
@@ -24,11 +56,25 @@ func (l *Log) add(r *tool.Record) (*group, error) {
 	case len(g.entries)+l.taken >= maxPending, g.size+l.takenSize >= maxPendingSize:
 		return nil, fmt.Errorf("%d audit records wait to be written", len(g.entries)+l.taken)
 	}
-	g.entries, g.size = append(g.entries, e), g.size+e.size()
-	if len(g.entries) == 1 {
+	g.entries, g.size = append(g.entries, e), g.size+size
+	if !waits && !g.timed {
+		g.timed = true
 		l.timer.Reset(linger)
 	}
 	return g, nil
+}
+
+// done returns what is closed when a group is written.
+func (l *Log) done(g *group) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if g.done == nil {
+		g.done = make(chan struct{})
+		if g.written {
+			close(g.done)
+		}
+	}
+	return g.done
 }
 
 // hurry has the open group written as soon as the running write is over.
@@ -66,42 +112,50 @@ func (l *Log) writeGroup() error {
 		l.mu.Unlock()
 		return nil
 	}
-	l.open, l.taken, l.takenSize = newGroup(), len(g.entries), g.size
+	l.open, l.written = &group{entries: l.written}, nil
+	l.taken, l.takenSize = len(g.entries), g.size
 	l.mu.Unlock()
 
 	err := l.append(g)
 	l.noteWriting(err)
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.taken, l.takenSize = 0, 0
-	if g.err = err; err != nil {
+	if err != nil {
 		l.keepEnds(g)
+	} else {
+		l.written = emptied(g.entries)
 	}
-	l.mu.Unlock()
-	close(g.done)
-	return g.err
+	g.entries, g.err, g.written = nil, err, true
+	if g.done != nil {
+		close(g.done)
+	}
+	return err
 }
 
 // append chains a group's entries and puts them into the journal.
 func (l *Log) append(g *group) error {
-	if l.waits >= maxPending {
-		return fmt.Errorf("%d audit records wait to be stored", l.waits)
+	if len(l.waiting) >= maxPending {
+		return fmt.Errorf("%d audit records wait to be stored", len(l.waiting))
 	}
-	entries := g.entries
-	lines := make([][]byte, len(entries))
-	head := l.head
-	for i := range entries {
-		head = l.chain.link(head, &entries[i])
-		lines[i] = entries[i].line()
+	head, all, each := l.head, slices.Grow(l.lines.all[:0], g.size), l.lines.each[:0]
+	for i := range g.entries {
+		begin := len(all)
+		head, all = l.chain.link(head, &g.entries[i], all)
+		each = append(each, all[begin:])
 	}
-	if err := l.journal.Append(lines); err != nil {
+	err := l.journal.Append(each)
+	if l.lines = (lines{all, each}); cap(all) > spareBytes {
+		l.lines = lines{}
+	}
+	if err != nil {
 		return err
 	}
 	l.head = head
-	if l.waits == 0 {
+	if len(l.waiting) == 0 {
 		l.due.Reset(gather)
 	}
-	l.waiting, l.waits, l.waitSize = append(l.waiting, entries), l.waits+len(entries), l.waitSize+g.size
-	l.crowded.Store(l.isCrowded())
+	l.setWaiting(append(l.waiting, g.entries...), l.waitSize+g.size)
 	return nil
 }
 
@@ -120,4 +174,5 @@ func (l *Log) keepEnds(g *group) {
 	kept := slices.DeleteFunc(g.entries, func(e Entry) bool { return e.Kind == tool.RecordStarted })
 	l.open.entries = append(kept, l.open.entries...)
 	l.open.size = size(l.open.entries)
+	l.open.timed = l.open.timed || len(kept) > 0 // the timer is set, or what it had begun is tried again
 }

@@ -20,6 +20,8 @@ const (
 	maxJournal = 64 << 20
 	// maxRecord bounds one record of a journal, in bytes.
 	maxRecord = 16 << 20
+	// spareFrames is how much room an append keeps for the next one, in bytes.
+	spareFrames = 1 << 20
 	// maxTurn is beyond what any journal gets to. A file that says more is damaged, and nothing would come after it.
 	maxTurn = 1 << 62
 )
@@ -43,6 +45,7 @@ type Journal struct {
 	sum     uint32 // the checksum of what it holds
 	turn    uint64 // of the current file; it only grows
 	held    bool   // the other file has records that are nowhere else
+	frames  []byte // empty: the room of the last append, to be used again
 }
 
 // Journal opens the journal of a name, which its files begin with, and makes it where it is missing. What it holds survives
@@ -101,13 +104,15 @@ func (j *Journal) content(i int) io.Reader { return io.NewSectionReader(j.files[
 // Append makes records durable, all of them or, if it fails, none that counts, as far as the disk lets what was written of
 // them be undone. A record of more than 16 MiB is refused, and what makes the file longer than 64 MiB, until the next Turn.
 func (j *Journal) Append(records [][]byte) error {
-	var b []byte
-	sum := j.sum
+	b, sum := j.frames[:0], j.sum
 	for _, r := range records {
 		if len(r) > maxRecord {
 			return fmt.Errorf("journal: a record of %d bytes is longer than %d MiB", len(r), maxRecord>>20)
 		}
 		b, sum = frame(b, sum, j.turn, r)
+	}
+	if cap(b) <= spareFrames {
+		j.frames = b
 	}
 	if j.end+int64(len(b)) > maxJournal {
 		return fmt.Errorf("journal: %d MiB of records wait for the state database; look why it cannot be written", maxJournal>>20)
