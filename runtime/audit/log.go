@@ -91,15 +91,13 @@ type Log struct {
 	unended   map[string]int64 // calls in the table that have started and not finished, by id, with the number of that record
 	settledAt int64            // the head when the settled mark was last stored
 
-	writing  sync.Mutex // held by whoever writes a group; taken before mu
-	chain    *chain
-	journal  Journal
-	lines    lines
-	head     Head        // of the journal
-	waiting  []Entry     // in the journal and not in the table
-	waitSize int         // of them, in bytes
-	spare    []Entry     // empty: what waited before, to be used again
-	crowded  atomic.Bool // so much waits that calls wait for the table
+	writing sync.Mutex // held by whoever writes a group; taken before mu
+	chain   *chain
+	journal Journal
+	lines   lines
+	head    Head // of the journal
+	backlog backlog
+	crowded atomic.Bool // the backlog is
 
 	mu               sync.Mutex
 	open             *group

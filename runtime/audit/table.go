@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/hermesd/hermesd/runtime/tool"
@@ -66,33 +65,29 @@ func (l *Log) store() error {
 // storeWaiting takes over what waits in the journal. Its caller holds l.storing.
 func (l *Log) storeWaiting() error {
 	l.writing.Lock()
-	batch := l.waiting
-	if len(batch) == 0 {
-		l.writing.Unlock()
+	parts := l.backlog.take()
+	l.crowded.Store(false)
+	if len(parts) > 0 {
+		l.journal.Turn()
+	}
+	l.writing.Unlock()
+	if len(parts) == 0 {
 		return nil
 	}
-	l.setWaiting(l.spare, 0)
-	l.spare = nil
-	l.journal.Turn()
-	l.writing.Unlock()
-	stored, err := l.insert(batch)
-	var spare []Entry
-	if err == nil {
-		spare = emptied(batch)
-	}
+	rest, err := l.insertParts(parts)
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	if err != nil {
-		waiting := slices.Concat(batch[stored:], l.waiting)
-		l.setWaiting(waiting, size(waiting))
+		l.backlog.putBack(rest)
+		l.crowded.Store(l.backlog.crowded())
 		if l.unstored.Swap(&err) == nil {
-			l.log.Error("audit records cannot be stored; they wait in the journal", "records", len(waiting), "error", err)
+			l.log.Error("audit records cannot be stored; they wait in the journal", "records", l.backlog.n, "error", err)
 		}
 		return err
 	}
-	l.spare = spare
+	l.backlog.free(parts)
 	l.journal.Drop()
-	if len(l.waiting) == 0 { // what is written next finds an empty file, however full the last one became while nothing could be stored
+	if l.backlog.n == 0 { // what is written next finds an empty file, however full the last one became while nothing could be stored
 		l.journal.Turn()
 		l.journal.Drop()
 	}
@@ -102,10 +97,14 @@ func (l *Log) storeWaiting() error {
 	return nil
 }
 
-// setWaiting says what is in the journal and not in the table, and of what size. Its caller holds l.writing.
-func (l *Log) setWaiting(entries []Entry, size int) {
-	l.waiting, l.waitSize = entries, size
-	l.crowded.Store(len(entries) > crowd || size > crowdSize)
+// insertParts adds chained entries to the table. It returns those that are not there if it fails.
+func (l *Log) insertParts(parts [][]Entry) (rest [][]Entry, err error) {
+	for i, part := range parts {
+		if stored, err := l.insert(part); err != nil {
+			return append([][]Entry{part[stored:]}, parts[i+1:]...), err
+		}
+	}
+	return nil, nil
 }
 
 // insert adds chained entries to the table, a stretch at a time, since others wait to write, too. It returns how many are

@@ -27,19 +27,10 @@ type lines struct {
 }
 
 const (
-	// spareEntries and spareBytes are how much room is kept to be used again.
-	spareEntries = 4096
+	// spareEntries and spareBytes are how much room of a group is kept to be used again.
+	spareEntries = 1 << 10
 	spareBytes   = 1 << 20
 )
-
-// emptied is the room of entries, if it is not so much that it should not be kept.
-func emptied(entries []Entry) []Entry {
-	if cap(entries) > spareEntries {
-		return nil
-	}
-	clear(entries)
-	return entries[:0]
-}
 
 var errClosed = errors.New("the audit is closed: the daemon is stopping")
 
@@ -121,10 +112,12 @@ func (l *Log) writeGroup() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.taken, l.takenSize = 0, 0
-	if err != nil {
+	switch {
+	case err != nil:
 		l.keepEnds(g)
-	} else {
-		l.written = emptied(g.entries)
+	case cap(g.entries) <= spareEntries:
+		clear(g.entries)
+		l.written = g.entries[:0]
 	}
 	g.entries, g.err, g.written = nil, err, true
 	if g.done != nil {
@@ -135,8 +128,8 @@ func (l *Log) writeGroup() error {
 
 // append chains a group's entries and puts them into the journal.
 func (l *Log) append(g *group) error {
-	if len(l.waiting) >= maxPending {
-		return fmt.Errorf("%d audit records wait to be stored", len(l.waiting))
+	if l.backlog.n >= maxPending {
+		return fmt.Errorf("%d audit records wait to be stored", l.backlog.n)
 	}
 	head, all, each := l.head, slices.Grow(l.lines.all[:0], g.size), l.lines.each[:0]
 	for i := range g.entries {
@@ -152,10 +145,11 @@ func (l *Log) append(g *group) error {
 		return err
 	}
 	l.head = head
-	if len(l.waiting) == 0 {
+	if l.backlog.n == 0 {
 		l.due.Reset(gather)
 	}
-	l.setWaiting(append(l.waiting, g.entries...), l.waitSize+g.size)
+	l.backlog.add(g.entries, g.size)
+	l.crowded.Store(l.backlog.crowded())
 	return nil
 }
 
