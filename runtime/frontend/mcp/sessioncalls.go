@@ -3,6 +3,7 @@ package mcp
 import (
 	"crypto/rand"
 	"encoding/json"
+	"maps"
 	"sync"
 	"time"
 
@@ -95,9 +96,14 @@ func (s *sessionCalls) sent(message []byte) {
 			method = value
 		}
 	})
-	if id != nil && method == nil {
-		s.open.answered(s.open.end(s.ids.key(id)))
+	if id == nil || method != nil {
+		return
 	}
+	this := s.open.end(s.ids.key(id))
+	s.open.answered(this)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.handed, func(_ string, c *sessionCall) bool { return &c.request == this }) // it was answered without being begun
 }
 
 // end notes that a call has ended. Its request is not open any more, unless the SDK is to answer it.

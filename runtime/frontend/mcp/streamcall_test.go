@@ -85,7 +85,7 @@ func TestAPlainCallOnAStreamIsAnsweredAsTheSDKAnswersIt(t *testing.T) {
 	}
 	for version, format := range meta {
 		c := attached(t, e)
-		for _, name := range []string{"t_echo", "t_fail", "t_error", "t_structured", "t_meta", "t_garbage", "t_none", "t_needs", "t_tells", "t_ask", "tool_search"} {
+		for _, name := range []string{"t_echo", "t_fail", "t_error", "t_structured", "t_image", "t_meta", "t_garbage", "t_none", "t_needs", "t_tells", "t_ask", "tool_search"} {
 			for what, token := range map[string]string{"": "", ", with a token": `,"progressToken":"p"`, ", with a number": `,"progressToken":7`} {
 				t.Run(version+" "+name+what, func(t *testing.T) {
 					answer := func(more string) (messages []map[string]any) {
