@@ -27,7 +27,7 @@ type slotKey struct{}
 // call sends a call of any name through the dispatcher, and puts the tool's result in the place of the SDK's. (A result
 // made here without going through a tool would lack what the newer protocol needs to tell a result from a question.)
 func (a *agentServer) call(ctx context.Context, next sdk.MethodHandler, req *sdk.CallToolRequest) (sdk.Result, error) {
-	if req.Extra != nil {
+	if req.Extra != nil { // over HTTP
 		if token := req.Extra.Header.Get(adoptionHeader); token != "" {
 			return a.adopt(ctx, req.Session.ID(), token)
 		}

@@ -81,6 +81,7 @@ func TestACallRunsOnceWhateverBecomesOfItsRequest(t *testing.T) {
 		"its session ends first": {func(h *handedOver, w http.ResponseWriter, r *http.Request) {
 			s, _ := h.server.events.of("desk", h.session)
 			s.stop()
+			synctest.Wait()
 			h.sdk.ServeHTTP(w, r)
 		}, false, "cancelled"},
 		"the SDK's session is closed first": {func(h *handedOver, w http.ResponseWriter, r *http.Request) {
@@ -138,8 +139,9 @@ func TestACallRunsOnceWhateverBecomesOfItsRequest(t *testing.T) {
 				}
 				h.session = send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`).Header().Get(sessionHeader)
 				live, _ := s.events.of("desk", h.session)
-				if got := send(call); got != nil && !strings.Contains(got.Body.String(), c.answer) {
-					t.Errorf("HTTP %d: %s", got.Code, got.Body)
+				got := send(call)
+				if failed := got == nil; failed != (name == "the SDK fails") || !failed && !strings.Contains(got.Body.String(), c.answer) {
+					t.Errorf("got %+v", got)
 				}
 				<-ended
 				synctest.Wait()

@@ -60,7 +60,7 @@ type Options struct {
 	// MaxSessions bounds the live sessions of all agents over HTTP, and beside them the streams, and see [frontend.Shares]
 	// those of one; 0 is 1000.
 	MaxSessions int
-	// SessionIdle ends a session without requests; 0 is 30 minutes.
+	// SessionIdle ends a session without requests, within a quarter of it; 0 is 30 minutes.
 	SessionIdle time.Duration
 	// EventBytes bounds what is kept of streams for clients that reconnect; 0 is 16 MiB.
 	EventBytes int
@@ -93,7 +93,7 @@ type Server struct {
 	agents   map[string]*agentServer
 	closed   bool
 	attached frontend.Shares // a place for each stream
-	streams  sync.WaitGroup  // and those who tell of changed resources
+	streams  sync.WaitGroup  // and those who tell of changed resources, and calls of sessions over HTTP
 }
 
 // New makes a front end. It starts nothing.
@@ -188,10 +188,22 @@ func (s *Server) Close(ctx context.Context) error {
 
 // goWork runs f in a goroutine that Close waits for, unless the front end is closed.
 func (s *Server) goWork(f func()) bool {
+	if !s.begin() {
+		return false
+	}
+	go func() {
+		defer s.streams.Done()
+		f()
+	}()
+	return true
+}
+
+// begin has Close wait until streams.Done, unless the front end is closed.
+func (s *Server) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed {
-		s.streams.Go(f)
+		s.streams.Add(1)
 	}
 	return !s.closed
 }

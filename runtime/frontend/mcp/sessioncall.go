@@ -37,23 +37,28 @@ type sessionCall struct {
 	request request         // it is open under key
 	key     any
 
-	wanted, adopted, left, done chan struct{} // see want, adopt, leave and run
-	wantOnce, leaveOnce         sync.Once
+	adopted, left, done chan struct{} // see adopt, leave and [sessionCalls.end]
+	wanting, leaving    sync.Once
 
-	stream context.Context // of the SDK's request, after adopted: it ties messages to the request's stream
+	upgrade func()          // hands the request to the SDK, unless it is too late
+	stream  context.Context // of the SDK's request, after adopted: it ties messages to the request's stream
 
 	answer  json.RawMessage // after done: the result, or the error of the protocol that refused is
 	refused *jsonrpc.Error
 	err     error // instead of an answer
 
-	handed, ended bool // guarded by the session's [sessionCalls]
+	// The session's [sessionCalls] guards these.
+	ended, handed bool
+	token         string        // of what is handed over
+	served        chan struct{} // closed when the SDK has served the request
+	failure       any           // what it panicked with, after served
 }
 
 // newSessionCall is a call that outlives ctx, and ends at the latest with its session.
 func newSessionCall(ctx context.Context, a *agentServer, s *liveSession, call *plainCall) *sessionCall {
 	c := &sessionCall{
 		plainCall: call, server: a, client: s.client, key: s.ids.key(call.id),
-		wanted: make(chan struct{}), adopted: make(chan struct{}), left: make(chan struct{}), done: make(chan struct{}),
+		adopted: make(chan struct{}), left: make(chan struct{}), done: make(chan struct{}),
 	}
 	c.ctx, c.request.cancel = bounded(context.WithoutCancel(ctx), s.base)
 	c.request.release = c.leave
@@ -61,23 +66,22 @@ func newSessionCall(ctx context.Context, a *agentServer, s *liveSession, call *p
 }
 
 // run runs the call. One that was cancelled has an answer, too, as the SDK answers it.
-func (c *sessionCall) run(from *frontend.Call, began *sdk.InitializeParams) {
-	defer c.request.cancel()
-	r := c.server.within(c.ctx, c.client, began)
+func (c *sessionCall) run(from *frontend.Call) {
+	r := c.server.within(c.ctx, c.client, c.client.InitializeParams())
 	r.client, r.session = c, c
-	if c.token != nil {
-		r.token = c.token
+	if c.plainCall.token != nil {
+		r.token = c.plainCall.token
 	}
 	result, meanwhile, err := c.server.perform(c.ctx, r, from)
 	r.close()
 	c.answer, c.refused, c.err = c.server.answerOf(r, result, meanwhile, err)
 }
 
-// want asks for a stream: the call has something to say.
-func (c *sessionCall) want() { c.wantOnce.Do(func() { close(c.wanted) }) }
+// want asks for a stream: the call has something to say, or takes its time.
+func (c *sessionCall) want() { c.wanting.Do(c.upgrade) }
 
 // leave notes that there will be no stream, or none any more: the client has gone, or its request is answered.
-func (c *sessionCall) leave() { c.leaveOnce.Do(func() { close(c.left) }) }
+func (c *sessionCall) leave() { c.leaving.Do(func() { close(c.left) }) }
 
 // adopt lets the call speak on the stream of the SDK's request whose context this is, and returns how the call ended. It
 // is called once at most.

@@ -143,7 +143,7 @@ func TestACallThatLastsHasAStream(t *testing.T) {
 		<-begun
 		time.Sleep(time.Second)
 		x.gone()
-		<-x.done
+		synctest.Wait()
 		release <- struct{}{}
 		synctest.Wait()
 		_, event, _ := strings.Cut(x.Body.String(), "id: ")
@@ -160,7 +160,6 @@ func TestACallWhoseClientGoesAwayRunsToItsEnd(t *testing.T) {
 		x := v.call("1", "t_hang", "")
 		<-begun
 		x.gone()
-		<-x.done
 		time.Sleep(time.Second)
 		v.call("1", "t_hang", "").status(http.StatusBadRequest) // its id is still in use
 		close(release)
@@ -189,7 +188,7 @@ func TestACallWhoseClientHasGoneCanAskNobody(t *testing.T) {
 		x := v.call("1", "t_ask", `,"_meta":{"progressToken":"p"}`)
 		<-begun
 		x.gone()
-		<-x.done
+		synctest.Wait()
 		at := time.Now()
 		close(release)
 		if err := <-asked; tool.CodeOf(err) != tool.Unsupported || time.Since(at) > 0 {
@@ -257,7 +256,7 @@ func TestAnIDThatIsInUseIsRefusedWhoeverHasIt(t *testing.T) {
 				time.Sleep(hold.after)
 				if hold.gone {
 					x.gone()
-					<-x.done
+					synctest.Wait()
 				}
 				for other, again := range map[string]*exchange{
 					"a plain call": v.call(id, "t_hang", ""), "the SDK's": v.call(id, "t_hang", "", unusual...),
@@ -303,7 +302,7 @@ func TestTheEndOfASessionEndsItsCallsWhoeverServesThem(t *testing.T) {
 					<-begun
 					time.Sleep(after)
 					abandoned.gone()
-					<-abandoned.done
+					synctest.Wait()
 					at := time.Now()
 					stop(v)
 					for range 2 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hermesd/hermesd/internal/rawjson"
+	"github.com/hermesd/hermesd/runtime/frontend"
 )
 
 // sessionCalls are the open requests of a session over HTTP, of both kinds: those that the SDK has, and the calls that
@@ -106,8 +107,19 @@ func (s *sessionCalls) sent(message []byte) {
 	maps.DeleteFunc(s.handed, func(_ string, c *sessionCall) bool { return &c.request == this }) // it was answered without being begun
 }
 
-// end notes that a call has ended. Its request is not open any more, unless the SDK is to answer it.
-func (s *sessionCalls) end(c *sessionCall) {
+// run runs a call that was begun. It reports whether the SDK has served the request instead.
+func (s *sessionCalls) run(c *sessionCall, from *frontend.Call) (handed bool) {
+	defer func() { // the SDK is not left with the request even if the call panics
+		if handed = s.end(c); handed {
+			<-c.served
+		}
+	}()
+	c.run(from)
+	return false
+}
+
+// end notes that a call has ended, and reports whether its request was handed over. One that was not is not open any more.
+func (s *sessionCalls) end(c *sessionCall) (handed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.ended = true; !c.handed {
@@ -115,26 +127,26 @@ func (s *sessionCalls) end(c *sessionCall) {
 	}
 	s.open.calls.Done()
 	close(c.done)
+	return c.served != nil
 }
 
-// handOver leaves the request of a call to the SDK, unless the call has ended. The token is for whom the SDK begins the
-// request with.
-func (s *sessionCalls) handOver(c *sessionCall) (token string, ok bool) {
+// handOver notes that the SDK gets the request of a call, unless the call has ended.
+func (s *sessionCalls) handOver(c *sessionCall) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.ended {
-		return "", false
+		return false
 	}
-	token = rand.Text()
-	c.handed, s.handed[token] = true, c
-	return token, true
+	c.token, c.served, c.handed = rand.Text(), make(chan struct{}), true
+	s.handed[c.token] = c
+	return true
 }
 
 // takeBack is for a request that the SDK refused after all. The call goes on, and speaks to nobody.
-func (s *sessionCalls) takeBack(c *sessionCall, token string) {
+func (s *sessionCalls) takeBack(c *sessionCall) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.handed, token)
+	delete(s.handed, c.token)
 	if c.handed = false; c.ended {
 		s.open.drop(c.key, &c.request)
 	}

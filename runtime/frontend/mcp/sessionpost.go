@@ -78,59 +78,59 @@ func (t *router) pass(w http.ResponseWriter, r *http.Request, s *liveSession, bo
 // callQuietly runs a call and answers its request with one document, unless the call has something to say before, or does
 // not end soon. Then the SDK gets the request. A client that goes away before that does not hear of its call any more, which
 // goes on, as in all sessions.
+//
+// It is the SDK for which another goroutine is begun then. A goroutine for each call would cost a tenth of the call.
 func (t *router) callQuietly(w http.ResponseWriter, r *http.Request, s *liveSession, call *plainCall, body []byte) {
 	a := t.server.server(frontend.AgentOf(r.Context()))
-	if a == nil {
+	if a == nil || !t.server.begin() {
 		stopping(w)
 		return
 	}
+	defer t.server.streams.Done()
 	c := newSessionCall(r.Context(), a, s, call)
+	defer c.request.cancel()
 	if err := s.calls.open.begin(c.key, &c.request); err != nil {
-		c.request.cancel()
 		turnAway(w, call.id, err)
 		return
 	}
-	began := s.client.InitializeParams()
-	from := a.sessionCall(r.Header, s.client.ID(), call, began)
-	running := t.server.goWork(func() {
-		defer s.calls.end(c)
-		c.run(from, began)
-	})
-	if !running {
-		c.request.cancel()
-		s.calls.end(c)
-		stopping(w)
+	c.upgrade = func() {
+		switch {
+		case r.Context().Err() != nil:
+			c.leave()
+		case s.calls.handOver(c):
+			go t.handOver(w, r, s, c, body)
+		}
+	}
+	from := a.sessionCall(r.Header, s.client.ID(), call, s.client.InitializeParams()) // now: upgrade writes to the header
+	soon := time.AfterFunc(quietTime, c.want)
+	defer soon.Stop()
+	handed := s.calls.run(c, from)
+	switch {
+	case c.failure != nil:
+		panic(c.failure) // as if this goroutine had called the SDK
+	case handed:
 		return
 	}
-	timer := time.NewTimer(quietTime)
-	defer timer.Stop()
-	select {
-	case <-c.done:
-	case <-c.wanted:
-	case <-timer.C:
-	case <-r.Context().Done():
-		c.leave()
-		t.server.options.Logger.Debug("a call is not answered: its client has gone", "tool", call.name)
-		return
+	err := r.Context().Err()
+	if err == nil {
+		err = c.writeAnswer(w)
 	}
-	if token, ok := s.calls.handOver(c); ok {
-		t.handOver(w, r, s, c, body, token)
-		return
-	}
-	if err := c.writeAnswer(w); err != nil {
+	if err != nil {
 		t.server.options.Logger.Debug("a call was not answered", "tool", call.name, "error", err)
 	}
 }
 
 // handOver has the SDK serve the request of a call that runs.
-func (t *router) handOver(w http.ResponseWriter, r *http.Request, s *liveSession, c *sessionCall, body []byte, token string) {
+func (t *router) handOver(w http.ResponseWriter, r *http.Request, s *liveSession, c *sessionCall, body []byte) {
+	defer close(c.served)
 	taken := false
 	defer func() {
-		if !taken {
-			s.calls.takeBack(c, token)
+		if c.failure = recover(); !taken {
+			s.calls.takeBack(c)
+			t.server.options.Logger.Debug("a call was not answered: its request was refused when it had something to say", "tool", c.name)
 		}
 	}()
-	r.Header.Set(adoptionHeader, token)
+	r.Header.Set(adoptionHeader, c.token)
 	taken = t.pass(w, r, s, body)
 }
 
