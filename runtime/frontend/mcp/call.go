@@ -71,14 +71,30 @@ func (a *agentServer) dispatch(ctx context.Context, _ *sdk.CallToolRequest) (*sd
 // perform runs a call, or goes on with one. It returns the tool's result, or what answers the request while the call goes
 // on, or an error of the protocol.
 func (a *agentServer) perform(ctx context.Context, reach *reach, call *frontend.Call) (*tool.Result, *interim, error) {
+	return reach.performed(serve(ctx, a, reach, a.tries(reach, call)))
+}
+
+// performHere is perform for one who can answer from any goroutine; see [serveHere].
+func (a *agentServer) performHere(ctx context.Context, reach *reach, call *frontend.Call, answer func(*tool.Result, *interim, error)) {
+	serveHere(ctx, a, reach, a.tries(reach, call), func(done outcome[*frontend.Tried], meanwhile *interim) {
+		answer(reach.performed(done, meanwhile))
+	})
+}
+
+// tries is the work of a call.
+func (a *agentServer) tries(reach *reach, call *frontend.Call) work[*frontend.Tried] {
 	call.Suspendable = reach.suspendable()
 	reach.offerTasks(a)
-	done, meanwhile := serve(ctx, a, reach, func(ctx context.Context, host *provider.Host) (*frontend.Tried, error) {
+	return func(ctx context.Context, host *provider.Host) (*frontend.Tried, error) {
 		call.Host = host
 		tried := a.owner.options.Desk.Try(ctx, call)
 		reach.handover.end(ctx.Err() != nil, tried)
 		return tried, nil
-	})
+	}
+}
+
+// performed is what came of a call's work.
+func (r *reach) performed(done outcome[*frontend.Tried], meanwhile *interim) (*tool.Result, *interim, error) {
 	switch {
 	case meanwhile != nil:
 		return nil, meanwhile, nil
@@ -90,7 +106,7 @@ func (a *agentServer) perform(ctx context.Context, reach *reach, call *frontend.
 		result, question := askFirst(done.value.Ask)
 		return result, question, nil
 	}
-	if reach.newer() {
+	if r.newer() {
 		if refused := missingCapability(done.value.Failure); refused != nil {
 			return nil, nil, refused
 		}

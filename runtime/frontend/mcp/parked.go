@@ -47,6 +47,7 @@ type run struct {
 	reach     atomic.Pointer[reach]                // of the request that is open now
 	asking    sync.Mutex                           // one question at a time
 	early     atomic.Pointer[sdk.InputResponseMap] // answers that came before the question; they count once
+	attend    func()                               // called before it asks: somebody is to wait for that, see serveHere
 	questions chan *question
 	done      chan struct{}
 	result    any // the outcome, after done
@@ -70,14 +71,41 @@ func serve[T any](ctx context.Context, a *agentServer, reach *reach, do work[T])
 		return outcome[T]{value, err}, nil
 	}
 	p := a.owner.parked
-	var r *run
-	if reach.round.state == "" {
-		r = begin(ctx, p, a, reach, do)
-	} else {
-		if r = p.resume(a, reach); r == nil {
+	if reach.round.state != "" {
+		r := p.resume(a, reach)
+		if r == nil {
 			return outcome[T]{err: errStaleState}, nil
 		}
+		return await[T](ctx, p, r)
 	}
+	r, working, host := newRun(ctx, p, a, reach, func() {})
+	p.runs.Go(func() { runHere(working, r, host, do) })
+	return await[T](ctx, p, r)
+}
+
+// serveHere is serve for one who can answer a request from any goroutine: the work stays in the caller's, which spares another
+// for the many requests that just end. answer is called once, from a goroutine of its own if the work goes on meanwhile.
+func serveHere[T any](ctx context.Context, a *agentServer, reach *reach, do work[T], answer func(outcome[T], *interim)) {
+	if !reach.outlasted() || reach.round.state != "" {
+		answer(serve(ctx, a, reach, do))
+		return
+	}
+	p := a.owner.parked
+	p.runs.Add(1)
+	defer p.runs.Done()
+	var attended sync.Once
+	var r *run
+	r, working, host := newRun(ctx, p, a, reach, func() {
+		attended.Do(func() { go func() { answer(await[T](ctx, p, r)) }() })
+	})
+	stop := context.AfterFunc(ctx, r.attend) // which ends the work
+	runHere(working, r, host, do)
+	stop()
+	attended.Do(func() { answer(await[T](ctx, p, r)) })
+}
+
+// await waits as next does, and says how the request is to be answered.
+func await[T any](ctx context.Context, p *parked, r *run) (outcome[T], *interim) {
 	if q := r.next(ctx, p); q != nil {
 		return outcome[T]{}, &interim{requests: q.requests, state: q.state}
 	}
@@ -114,11 +142,11 @@ func (r *run) next(ctx context.Context, p *parked) *question {
 	}
 }
 
-// begin starts the work of a request. It outlives the request, and ends at the latest with its agent or the front end.
-func begin[T any](ctx context.Context, p *parked, a *agentServer, reach *reach, do work[T]) *run {
+// newRun prepares the work of a request. It outlives the request, and ends at the latest with its agent or the front end.
+func newRun(ctx context.Context, p *parked, a *agentServer, reach *reach, attend func()) (*run, context.Context, *provider.Host) {
 	ctx, cancel := bounded(context.WithoutCancel(ctx), a.base)
 	r := &run{
-		agent: a.agent.Load().Name, digest: reach.round.digest, cancel: cancel, handover: reach.handover,
+		agent: a.agent.Load().Name, digest: reach.round.digest, cancel: cancel, handover: reach.handover, attend: attend,
 		questions: make(chan *question), done: make(chan struct{}),
 	}
 	r.reach.Store(reach)
@@ -127,15 +155,21 @@ func begin[T any](ctx context.Context, p *parked, a *agentServer, reach *reach, 
 	}
 	host := p.host(r, reach.caps)
 	if h := r.handover; h != nil {
-		h.cancel, host.OnTask = cancel, h.begin
+		h.cancel = cancel
+		host.OnTask = func(ctx context.Context, poll time.Duration) {
+			h.begin(ctx, poll)
+			attend()
+		}
 	}
-	p.runs.Go(func() {
-		defer cancel()
-		defer close(r.done)
-		value, err := do(ctx, host)
-		r.result = outcome[T]{value, err}
-	})
-	return r
+	return r, ctx, host
+}
+
+// runHere does the work of a request.
+func runHere[T any](ctx context.Context, r *run, host *provider.Host, do work[T]) {
+	defer r.cancel()
+	defer close(r.done)
+	value, err := do(ctx, host)
+	r.result = outcome[T]{value, err}
 }
 
 // host is what a run asks and tells through: whatever request of its client is open.

@@ -110,6 +110,7 @@ func (p *parked) put(ctx context.Context, r *run, requests sdk.InputRequestMap) 
 		return nil, context.Cause(ctx)
 	}
 	q := &question{run: r, requests: requests, answer: make(chan sdk.InputResponseMap, 1)}
+	r.attend()
 	select {
 	case r.questions <- q:
 	case <-r.handover.began():

@@ -146,16 +146,26 @@ func (c *plainCall) standalone(ctx context.Context, a *agentServer, send func(co
 // servePlain runs a call and returns the message that answers it. refused is the error of the protocol that it carries, nil
 // for a result. Where ctx has ended, nobody is there to read an answer, and err says so.
 func (a *agentServer) servePlain(ctx context.Context, c *plainCall, r *reach, from *frontend.Call) (message []byte, refused *jsonrpc.Error, err error) {
+	c.ask(r, from)
+	result, meanwhile, err := a.perform(ctx, r, from)
+	return a.messageOf(ctx, c, r, result, meanwhile, err)
+}
+
+// ask puts what a call wants into what goes to the desk.
+func (c *plainCall) ask(r *reach, from *frontend.Call) {
 	if c.token != nil {
 		r.token = c.token
 	}
 	from.Name, from.Arguments = c.name, c.arguments
-	result, meanwhile, err := a.perform(ctx, r, from)
+}
+
+// messageOf is the message that answers a call's request, as servePlain returns it. Nothing is told after it.
+func (a *agentServer) messageOf(ctx context.Context, c *plainCall, r *reach, result *tool.Result, meanwhile *interim, failed error) (message []byte, refused *jsonrpc.Error, err error) {
 	r.close()
 	if ctx.Err() != nil {
 		return nil, nil, context.Cause(ctx)
 	}
-	raw, refused, err := a.answerOf(r, result, meanwhile, err)
+	raw, refused, err := a.answerOf(r, result, meanwhile, failed)
 	if err != nil {
 		return nil, nil, err
 	}

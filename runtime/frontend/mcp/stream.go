@@ -91,8 +91,9 @@ type streamConn struct {
 	err    error // of closing it
 }
 
-// plainServer runs a plain call of a stream's client and returns the message that answers it.
-type plainServer func(context.Context, *streamConn, *plainCall) ([]byte, error)
+// plainServer runs a plain call of a stream's client. It calls answer once, with the message that answers the call, maybe
+// before the call has ended and from another goroutine.
+type plainServer func(ctx context.Context, c *streamConn, call *plainCall, answer func([]byte, error))
 
 // arrival is a message of the client, or the end of the stream.
 type arrival struct {

@@ -6,6 +6,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/hermesd/hermesd/runtime/frontend"
+	"github.com/hermesd/hermesd/runtime/tool"
 )
 
 // servesPlain reports whether a plain call is served without the SDK: one that says everything about itself, or one in a
@@ -28,10 +29,9 @@ func (c *streamConn) call(ctx context.Context, call *plainCall) error {
 		cancel()
 		return c.turnAway(call.id, err)
 	}
-	go func() {
+	go c.serve(ctx, c, call, func(message []byte, err error) {
 		defer c.requests.calls.Done()
 		defer cancel()
-		message, err := c.serve(ctx, c, call)
 		this := c.requests.end(id)
 		if err == nil {
 			err = c.send(context.Background(), message)
@@ -40,12 +40,12 @@ func (c *streamConn) call(ctx context.Context, call *plainCall) error {
 		if err != nil {
 			c.log.Debug("a call was not answered", "tool", call.name, "error", err)
 		}
-	}()
+	})
 	return nil
 }
 
 // streamCall is the [plainServer] of an agent's streams.
-func (a *agentServer) streamCall(ctx context.Context, c *streamConn, call *plainCall) ([]byte, error) {
+func (a *agentServer) streamCall(ctx context.Context, c *streamConn, call *plainCall, answer func([]byte, error)) {
 	client := call.client
 	var r *reach
 	if call.version == "" {
@@ -58,10 +58,12 @@ func (a *agentServer) streamCall(ctx context.Context, c *streamConn, call *plain
 		r = call.standalone(ctx, a, c.send)
 	}
 	agent := a.agent.Load()
-	message, _, err := a.servePlain(ctx, call, r, &frontend.Call{
-		Agent: agent, Session: a.owner.options.Desk.Session(agent, c.id, client),
+	from := &frontend.Call{Agent: agent, Session: a.owner.options.Desk.Session(agent, c.id, client)}
+	call.ask(r, from)
+	a.performHere(ctx, r, from, func(result *tool.Result, meanwhile *interim, err error) {
+		message, _, err := a.messageOf(ctx, call, r, result, meanwhile, err)
+		answer(message, err)
 	})
-	return message, err
 }
 
 // within is how a call of a session gets back to its client.

@@ -228,13 +228,38 @@ func TestAPlainCallIsAnsweredAfterTheLastMessage(t *testing.T) {
 	}
 }
 
+// canBeAsked is what a call of protocol 2026-07-28 says about a client that shows forms.
+const canBeAsked = `,"arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"` + newer + `","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}`
+
+func TestACallThatAskedOutlivesItsStream(t *testing.T) {
+	e := serve(t, providertest.New("forms", providertest.Asking("forms_ask", provider.Question{Message: "sure?"})))
+	first, second := attach(t, e.server, e.Agent("desk")), attached(t, e)
+	first.calls("1", "forms_ask", canBeAsked)
+	asked := first.reads("1")[0]["result"].(map[string]any)
+	state, _ := asked["requestState"].(string)
+	first.conn.Close()
+	if err := <-first.ended; err != nil || asked["resultType"] != "input_required" { // which waits for nobody's answer
+		t.Errorf("got %v, and the stream ended with %v", asked, err)
+	}
+	second.calls("2", "forms_ask", canBeAsked+answered(state))
+	if got := second.reads("2")[0]["result"].(map[string]any); got["resultType"] != "complete" || !strings.Contains(fmt.Sprint(got["content"]), "accept") {
+		t.Errorf("got %v", got)
+	}
+}
+
 func TestAPlainCallEndsWithItsStream(t *testing.T) {
-	for name, c := range map[string]struct {
+	type ending struct {
 		end   func(*mcp.Server, *client)
 		after time.Duration
-	}{
-		"the client goes":      {func(_ *mcp.Server, c *client) { c.conn.Close() }, 10 * time.Second}, // it may have said everything, and wait for answers
-		"the front end closes": {func(s *mcp.Server, c *client) { s.Close(c.t.Context()) }, 0},
+		more  string
+	}
+	goes := func(_ *mcp.Server, c *client) { c.conn.Close() }
+	closes := func(s *mcp.Server, c *client) { s.Close(c.t.Context()) }
+	for name, c := range map[string]ending{
+		"the client goes":                             {goes, 10 * time.Second, ""}, // it may have said everything, and wait for answers
+		"the front end closes":                        {closes, 0, ""},
+		"a client goes that a question could outlast": {goes, 10 * time.Second, canBeAsked},
+		"the front end closes before such a client":   {closes, 0, canBeAsked},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -245,7 +270,7 @@ func TestAPlainCallEndsWithItsStream(t *testing.T) {
 					t.Fatal(err)
 				}
 				client := attach(t, server, w.Agent("desk"))
-				client.calls("1", "t_hang", "")
+				client.calls("1", "t_hang", c.more)
 				<-begun
 				at := time.Now()
 				c.end(server, client)
