@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -237,7 +238,10 @@ func (r *callResult) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := append([]byte(nil), r.raw[:len(r.raw)-1]...)
-	b = append(append(b, `,"_meta":`...), encoded...)
-	return append(b, '}'), nil
+	return withMeta(r.raw, encoded), nil
+}
+
+// withMeta adds _meta to an object that has other members and none of that name.
+func withMeta(object, meta json.RawMessage) json.RawMessage {
+	return slices.Concat(object[:len(object)-1], []byte(`,"_meta":`), meta, []byte("}"))
 }

@@ -117,7 +117,7 @@ func TestACallRunsOnceWhateverBecomesOfItsRequest(t *testing.T) {
 					t.Fatal(err)
 				}
 				h := &handedOver{server: s, ended: ended}
-				front := *s.router().(*router)
+				front := s.router().(*router)
 				h.sdk = front.withSessions
 				front.withSessions = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					if r.Header.Get(adoptionHeader) == "" {
@@ -126,7 +126,7 @@ func TestACallRunsOnceWhateverBecomesOfItsRequest(t *testing.T) {
 					}
 					c.becomes(h, w, r)
 				})
-				handler := s.options.Gate.Handler(&front)
+				handler := s.options.Gate.Handler(front)
 				send := func(body string) *httptest.ResponseRecorder {
 					defer func() {
 						if r := recover(); r != nil && r != http.ErrAbortHandler {

@@ -30,15 +30,14 @@ type plainCall struct {
 	// What a call says about its client from protocol 2026-07-28 on. Before, its session began with that, and version is "".
 	version string
 	level   sdk.LoggingLevel
-	caps    *sdk.ClientCapabilities
-	client  string // its name
+	from    *knownClient
 }
 
 // maxMetaKeys is how many keys the _meta of a plain call has at most.
 const maxMetaKeys = 16
 
-// readPlainCall reads a message, if it is a plain call.
-func readPlainCall(message []byte) (*plainCall, bool) {
+// readPlainCall reads a message, if it is a plain call. last is of the messages that come the same way.
+func readPlainCall(message []byte, last *lastClient) (*plainCall, bool) {
 	if !rawjson.Valid(message) {
 		return nil, false
 	}
@@ -54,7 +53,7 @@ func readPlainCall(message []byte) (*plainCall, bool) {
 		c.arguments = nil
 	}
 	c.name, plain = rawjson.String(name)
-	return c, plain && (meta == nil || c.readMeta(meta))
+	return c, plain && (meta == nil || c.readMeta(meta, last))
 }
 
 // only finds the members of an object. It reports whether there are no others, and none twice.
@@ -77,7 +76,7 @@ func isID(raw json.RawMessage) bool {
 }
 
 // readMeta reads what a request says about its client and about the answer that it wants.
-func (c *plainCall) readMeta(raw json.RawMessage) bool {
+func (c *plainCall) readMeta(raw json.RawMessage, last *lastClient) bool {
 	var version, info, caps, level json.RawMessage
 	seen := make([]string, 0, maxMetaKeys)
 	plain := true
@@ -111,34 +110,14 @@ func (c *plainCall) readMeta(raw json.RawMessage) bool {
 	c.version, _ = rawjson.String(version)
 	wanted, _ := rawjson.String(level) // of another type is none, as the SDK has it
 	c.level = sdk.LoggingLevel(wanted)
-	return c.version == stateless && c.readClient(info, caps)
-}
-
-// readClient reads who the client is and what it can do.
-func (c *plainCall) readClient(info, caps json.RawMessage) bool {
-	if info != nil {
-		var client sdk.Implementation
-		if json.Unmarshal(info, &client) != nil {
-			return false
-		}
-		c.client = client.Name
-	}
-	var known struct {
-		sdk.ClientCapabilities
-		Roots *sdk.RootCapabilities `json:"roots"` // the SDK's own cannot tell absent from empty
-	}
-	if rawjson.IsNull(caps) || json.Unmarshal(caps, &known) != nil {
-		return false
-	}
-	c.caps = &known.ClientCapabilities
-	c.caps.RootsV2 = known.Roots
-	return true
+	c.from = last.read(info, caps)
+	return c.version == stateless && c.from != nil
 }
 
 // standalone is how a call that says everything about itself gets back to its client. send takes what is told on the way.
 func (c *plainCall) standalone(ctx context.Context, a *agentServer, send func(context.Context, []byte) error) *reach {
 	return &reach{
-		ctx: ctx, client: &plainTeller{c.level, send}, version: c.version, caps: c.caps, log: a.owner.options.Logger,
+		ctx: ctx, client: &plainTeller{c.level, send}, version: c.version, caps: c.from.can, log: a.owner.options.Logger,
 		round: round{digest: digestOf(methodCallTool, c.name, c.arguments)},
 	}
 }
@@ -185,6 +164,8 @@ func (a *agentServer) answerOf(r *reach, result *tool.Result, meanwhile *interim
 		raw, err = json.Marshal(refused)
 	case meanwhile != nil:
 		raw, err = meanwhile.result(&sdk.CallToolResult{Meta: meta}).MarshalJSON()
+	case r.newer() && len(result.Meta) == 0: // as MarshalJSON would write it
+		raw = withMeta(newCallResult(&sdk.CallToolResult{}, result, true).raw, a.owner.identityJSON)
 	default:
 		raw, err = newCallResult(&sdk.CallToolResult{Meta: meta}, result, r.newer()).MarshalJSON()
 	}

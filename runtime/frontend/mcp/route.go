@@ -46,6 +46,7 @@ func (s *Server) router() http.Handler {
 type router struct {
 	server                *Server
 	withSessions, without http.Handler
+	last                  lastClient
 }
 
 func (t *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {

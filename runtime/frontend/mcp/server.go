@@ -13,6 +13,7 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"maps"
@@ -74,14 +75,15 @@ type Options struct {
 
 // Server is the MCP front end.
 type Server struct {
-	options  Options
-	identity sdk.Meta // what every result says about the server (SEP-2575)
-	sdkLog   *slog.Logger
-	http     http.Handler
-	events   *events
-	parked   *parked
-	tasks    *tasks
-	watched  watched
+	options      Options
+	identity     sdk.Meta        // what every result says about the server (SEP-2575)
+	identityJSON json.RawMessage // the same, encoded
+	sdkLog       *slog.Logger
+	http         http.Handler
+	events       *events
+	parked       *parked
+	tasks        *tasks
+	watched      watched
 
 	// base ends when the server closes; every call ends with it.
 	base context.Context
@@ -113,6 +115,10 @@ func New(opts *Options) (*Server, error) {
 	s := &Server{options: o, agents: map[string]*agentServer{}, events: newEvents(o.MaxSessions, o.EventBytes)}
 	s.attached.Max = int64(o.MaxSessions)
 	s.identity = sdk.Meta{sdk.MetaKeyServerInfo: s.implementation()}
+	var err error
+	if s.identityJSON, err = json.Marshal(s.identity); err != nil {
+		return nil, err
+	}
 	s.events.onClosed = o.Desk.Sessions.End
 	s.sdkLog = slog.New(demoted{o.Logger.Handler()})
 	s.base, s.stop = context.WithCancel(context.Background())

@@ -30,7 +30,7 @@ func (t *router) post(w http.ResponseWriter, r *http.Request, s *liveSession, be
 		if !ok {
 			return
 		}
-		if call, ok := readPlainCall(body); ok && call.version == "" {
+		if call, ok := readPlainCall(body, &t.last); ok && call.version == "" {
 			t.counted(w, s, func() { t.callQuietly(w, r, s, call, body) })
 			return
 		}

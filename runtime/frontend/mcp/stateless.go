@@ -30,7 +30,7 @@ func (t *router) serveStateless(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if a := t.server.server(frontend.AgentOf(r.Context())); a != nil {
-			if call, ok := readPlainCall(raw); ok && call.version == stateless && call.name == r.Header.Get(nameHeader) && !a.bindsHeaders(call.name) {
+			if call, ok := readPlainCall(raw, &t.last); ok && call.version == stateless && call.name == r.Header.Get(nameHeader) && !a.bindsHeaders(call.name) {
 				a.serveCall(w, r, call)
 				return
 			}
@@ -71,7 +71,7 @@ func (a *agentServer) serveCall(w http.ResponseWriter, r *http.Request, c *plain
 	agent := a.agent.Load()
 	message, refused, err := a.servePlain(ctx, c, c.standalone(ctx, a, answer.tell), &frontend.Call{
 		Agent:       agent,
-		Session:     a.owner.options.Desk.Session(agent, sessionName("", r.Header, c.session), c.client),
+		Session:     a.owner.options.Desk.Session(agent, sessionName("", r.Header, c.session), c.from.name),
 		TraceParent: r.Header.Get(traceHeader),
 	})
 	if err == nil {

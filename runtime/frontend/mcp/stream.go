@@ -78,6 +78,7 @@ type streamConn struct {
 	arrivals chan arrival // for the SDK
 	requests *requests
 	ids      *exactIDs
+	last     lastClient
 	out      *outbox
 	log      *slog.Logger
 

@@ -46,7 +46,7 @@ func (c *streamConn) call(ctx context.Context, call *plainCall) error {
 
 // streamCall is the [plainServer] of an agent's streams.
 func (a *agentServer) streamCall(ctx context.Context, c *streamConn, call *plainCall, answer func([]byte, error)) {
-	client := call.client
+	client := ""
 	var r *reach
 	if call.version == "" {
 		began := c.session.InitializeParams()
@@ -55,7 +55,7 @@ func (a *agentServer) streamCall(ctx context.Context, c *streamConn, call *plain
 			client = began.ClientInfo.Name
 		}
 	} else {
-		r = call.standalone(ctx, a, c.send)
+		r, client = call.standalone(ctx, a, c.send), call.from.name
 	}
 	agent := a.agent.Load()
 	from := &frontend.Call{Agent: agent, Session: a.owner.options.Desk.Session(agent, c.id, client)}

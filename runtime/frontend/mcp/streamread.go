@@ -95,7 +95,7 @@ func (c *streamConn) pass(a arrival) error {
 // take takes a line: one message, or the batch of them that clients up to 2025-03-26 may send, as many as may be open. What
 // cannot be read is answered, and no error.
 func (c *streamConn) take(ctx context.Context, text []byte) error {
-	if call, ok := readPlainCall(text); ok && c.servesPlain(call) {
+	if call, ok := readPlainCall(text, &c.last); ok && c.servesPlain(call) {
 		return c.call(ctx, call)
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
