@@ -11,7 +11,7 @@ type backlog struct {
 
 const (
 	// partRoom is the room of a part, in entries: what is stored with one transaction.
-	partRoom = 16 * manyRows
+	partRoom = 64 * manyRows
 	// spareParts is how much room is kept to be used again. While one part is stored, another is filled.
 	spareParts = 4
 )

@@ -79,7 +79,7 @@ func TestARowThatFailsAmongManyLeavesNoneAndAllAreTriedAgain(t *testing.T) {
 func TestRecordsBehindARowThatFailsStayInOrder(t *testing.T) {
 	b := openOn(t, t.TempDir(), audit.Options{}, wrapped{})
 	const n = 3 * audit.ManyRows
-	b.write(t, "CREATE TRIGGER fails BEFORE INSERT ON audit WHEN new.seq = 100 BEGIN SELECT raise(ABORT, 'no'); END")
+	b.write(t, fmt.Sprintf("CREATE TRIGGER fails BEFORE INSERT ON audit WHEN new.seq = %d BEGIN SELECT raise(ABORT, 'no'); END", n/2))
 	for i := range n {
 		b.Note(finished(fmt.Sprint(i), tool.OutcomeBlocked))
 	}
