@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -169,4 +171,39 @@ func post(ctx context.Context, body, session string) *http.Request {
 		r.Header.Set(versionHeader, lastWithSessions)
 	}
 	return r
+}
+
+func TestASessionHasAThousandOpenRequestsAtMost(t *testing.T) {
+	s := newSessionCalls(newExactIDs())
+	ping := func(ids ...int) []byte {
+		var all []string
+		for _, id := range ids {
+			all = append(all, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, id))
+		}
+		return []byte("[" + strings.Join(all, ",") + "]")
+	}
+	for id := range maxOpen - 1 {
+		if _, _, err := s.begin(ping(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, id, err := s.begin(ping(maxOpen, maxOpen+1)); !errors.Is(err, errManyOpen) || string(id) != fmt.Sprint(maxOpen+1) {
+		t.Errorf("two more: %s, %v", id, err)
+	}
+	begun, _, err := s.begin(ping(maxOpen, maxOpen)) // which is one
+	if err != nil {
+		t.Error(err)
+	}
+	w := httptest.NewRecorder()
+	if _, id, err := s.begin(ping(1.0)); !errors.Is(err, errIDInUse) {
+		t.Errorf("an id in use: %s, %v", id, err)
+	} else if turnAway(w, id, err); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "duplicate") {
+		t.Errorf("HTTP %d: %s", w.Code, w.Body)
+	}
+	s.drop(begun)
+	s.sent([]byte(`{"jsonrpc":"2.0","id":5,"method":"sampling/createMessage"}`)) // the SDK's own: no answer
+	s.sent([]byte(`{"jsonrpc":"2.0","id":5,"result":{}}`))
+	if _, _, err := s.begin(ping(5, maxOpen+1)); err != nil {
+		t.Error(err)
+	}
 }

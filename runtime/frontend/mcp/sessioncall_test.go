@@ -43,6 +43,17 @@ func TestAPlainCallOfASessionIsAnsweredAsTheSDKAnswersIt(t *testing.T) {
 	}
 }
 
+func TestTheLevelOfASessionOverHTTPHoldsForItsCalls(t *testing.T) {
+	v, end := visiting(t, mcp.Options{}, providertest.New("t", everyAnswer()...))
+	defer end()
+	for level, lines := range map[string]int{"debug": 3, "info": 2, "error": 1, "emergency": 0} {
+		v.post(`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"` + level + `"}}`).status(http.StatusOK)
+		if got, _ := v.call("1", "t_tells", "").messages(); len(got) != lines+1 {
+			t.Errorf("%s: %v", level, got)
+		}
+	}
+}
+
 // What is not quite a plain call of a session is the SDK's to judge, and so is its answer.
 func TestAnUnusualRequestOfASessionIsTheSDKs(t *testing.T) {
 	p := providertest.New("t", core(providertest.Echo("t_echo")))

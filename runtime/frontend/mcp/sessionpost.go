@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -111,11 +112,8 @@ func (t *router) callQuietly(w http.ResponseWriter, r *http.Request, s *liveSess
 	case handed:
 		return
 	}
-	err := r.Context().Err()
-	if err == nil {
-		err = c.writeAnswer(w)
-	}
-	if err != nil {
+	err := c.writeAnswer(w) // also if the client seems to have gone: it may have closed its half only
+	if err = cmp.Or(err, r.Context().Err()); err != nil {
 		t.server.options.Logger.Debug("a call was not answered", "tool", call.name, "error", err)
 	}
 }
