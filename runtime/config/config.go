@@ -47,6 +47,8 @@ type Config struct {
 	// Secrets are the values that secret(…) resolved, and what a provider's env, pass_env and headers hold under a name that
 	// says that it is secret, for masking wherever text leaves the daemon.
 	Secrets []Secret
+	// Unread are the keys that a partial [Environment] left out.
+	Unread []Unread
 
 	masker       *redact.Masker       // of Secrets; nil for a configuration that was not loaded
 	files        map[string]*hcl.File // the sources, for diagnostics after loading

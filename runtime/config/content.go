@@ -150,7 +150,10 @@ func (d *decoder) applyShorthand(f *field, target reflect.Value, attr *hcl.Attri
 	}
 	var on bool
 	boolean := field{name: f.name, typ: reflect.TypeFor[bool]()}
-	value, diags := attr.Expr.Value(d.ctx)
+	value, known, diags := d.value(attr)
+	if !known {
+		return
+	}
 	if _, word := attr.Expr.(*hclsyntax.ScopeTraversalExpr); diags.HasErrors() && !word {
 		d.diags = append(d.diags, diags...)
 		return

@@ -24,6 +24,8 @@ type decoder struct {
 	scopes  map[string]*scope      // the top-level blocks without label, by name
 	labels  map[string][]hcl.Range // where the labels of labelled blocks are, by kind, in the order of the Config's slices
 	refs    []toolsetRef
+	within  []string  // the blocks that are being decoded, the outermost first, as messages call them
+	missing []missing // what the present expression asked for in vain
 	diags   hcl.Diagnostics
 }
 
@@ -99,7 +101,9 @@ func (d *decoder) body(into reflect.Value, body hcl.Body, s *scope, inherit bool
 			places := places{"": s.at}
 			if block := d.single(blocks); block != nil {
 				places[""] = block.DefRange
+				d.within = append(d.within, f.name)
 				target.SetBytes(d.freeform(block.Body, s.what, places))
+				d.within = d.within[:len(d.within)-1]
 			}
 			d.cfg.configPlaces[d.owner] = places
 		case f.block() != nil:
@@ -142,14 +146,7 @@ func (d *decoder) blockField(f *field, target reflect.Value, blocks hcl.Blocks, 
 	}
 	s := &scope{decoder: d, what: f.name, at: block.DefRange}
 	d.scopes[f.name] = s
-	d.body(target, block.Body, s, inherit)
-	d.runCheck(target, s)
-}
-
-func (d *decoder) runCheck(target reflect.Value, s *scope) {
-	if c, ok := target.Addr().Interface().(checker); ok {
-		c.check(s)
-	}
+	d.checked(target, block.Body, s, inherit)
 }
 
 // defaults fills a block that is not in the file.
@@ -186,8 +183,7 @@ func (d *decoder) labelledBlocks(f *field, target reflect.Value, blocks hcl.Bloc
 		}
 		d.owner = label
 		d.setLabel(item, label, s)
-		d.body(item, block.Body, s, false)
-		d.runCheck(item, s)
+		d.checked(item, block.Body, s, false)
 		target.Set(reflect.Append(target, item))
 		d.labels[f.name] = append(d.labels[f.name], s.label)
 	}
@@ -217,9 +213,12 @@ func (d *decoder) attribute(f *field, target reflect.Value, s *scope, inherit bo
 
 // evaluate stores the value of an attribute; null counts as not written.
 func (d *decoder) evaluate(f *field, target reflect.Value, attr *hcl.Attribute) {
-	value, diags := attr.Expr.Value(d.ctx)
+	value, known, diags := d.value(attr)
 	if diags.HasErrors() {
 		d.diags = append(d.diags, d.explainWord(f, attr, diags)...)
+		return
+	}
+	if !known {
 		return
 	}
 	if !value.IsWhollyKnown() {

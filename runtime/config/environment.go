@@ -21,6 +21,9 @@ type Environment struct {
 	ReadDir func(path string) ([]string, error)
 	// Service says that the daemon runs as a system service rather than as a person: there is no implicit agent then.
 	Service bool
+	// Partial says that the daemon's own environment may have more, such as what its EnvironmentFile= sets: a key whose value
+	// takes a variable or a file that cannot be read here is left out and listed in [Config.Unread]. It is an error otherwise.
+	Partial bool
 }
 
 // MaxFileBytes bounds each file that a configuration consists of or reads.

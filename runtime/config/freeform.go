@@ -92,8 +92,8 @@ func (d *decoder) place(members map[string]cty.Value, path []string, value cty.V
 
 // plain evaluates one key. Secrets are remembered and become plain texts; a secret that is no text is a fault.
 func (d *decoder) plain(attr *hcl.Attribute) cty.Value {
-	value, diags := attr.Expr.Value(d.ctx)
-	if diags.HasErrors() {
+	value, known, diags := d.value(attr)
+	if diags.HasErrors() || !known {
 		d.diags = append(d.diags, diags...)
 		return cty.NullVal(cty.DynamicPseudoType)
 	}

@@ -55,7 +55,7 @@ func (s *secretSet) mask(text string) string { return s.masker.Mask(text) }
 // functions are what expressions may call.
 func (d *decoder) functions(env *Environment) map[string]function.Function {
 	return map[string]function.Function{
-		"secret": d.secretFunc(env), "env": envFunc(env), "file": d.fileFunc(env), "path": d.pathFunc(),
+		"secret": d.secretFunc(env), "env": d.envFunc(env), "file": d.fileFunc(env), "path": d.pathFunc(),
 		"can": tryfunc.CanFunc, "try": tryfunc.TryFunc,
 
 		"abs": stdlib.AbsoluteFunc, "ceil": stdlib.CeilFunc, "floor": stdlib.FloorFunc, "max": stdlib.MaxFunc, "min": stdlib.MinFunc,
@@ -91,7 +91,11 @@ func (d *decoder) secretFunc(env *Environment) function.Function {
 				err = errors.New("it is empty")
 			}
 			if err != nil {
-				return cty.NilVal, function.NewArgErrorf(0, "secret %q cannot be read: %w", ref, err)
+				fault := function.NewArgErrorf(0, "secret %q cannot be read: %w", ref, err)
+				if errors.Is(err, errSource) {
+					return cty.NilVal, fault
+				}
+				return d.lacks(env, fmt.Sprintf("secret(%q)", ref), err, fault)
 			}
 			d.secrets.add(ref, value)
 			return cty.StringVal(value).Mark(secretMark{}), nil
@@ -120,8 +124,11 @@ func (d *decoder) resolve(ref string, env *Environment) (string, error) {
 		}
 		return readText(env, filepath.Join(dir, name))
 	}
-	return "", errors.New(`write "env:NAME", "file:PATH" or "credential:NAME"`)
+	return "", errSource
 }
+
+// errSource is of a text that names no source at all, in whatever environment.
+var errSource = errors.New(`write "env:NAME", "file:PATH" or "credential:NAME"`)
 
 // readText reads a file that holds one secret; the newline that editors put at its end is not part of it.
 func readText(env *Environment, path string) (string, error) {
@@ -144,7 +151,7 @@ func cause(err error) error {
 	return err
 }
 
-func envFunc(env *Environment) function.Function {
+func (d *decoder) envFunc(env *Environment) function.Function {
 	fallback := textParam("default")
 	return function.New(&function.Spec{
 		Params:   []function.Parameter{textParam("name")},
@@ -158,7 +165,8 @@ func envFunc(env *Environment) function.Function {
 			if len(args) == 2 {
 				return args[1], nil
 			}
-			return cty.NilVal, function.NewArgErrorf(0, "the environment variable %s is not set; env(%q, \"default\") gives a value for that case", name, name)
+			reason := fmt.Errorf("the environment variable %s is not set", name)
+			return d.lacks(env, fmt.Sprintf("env(%q)", name), reason, function.NewArgErrorf(0, "%w; env(%q, \"default\") gives a value for that case", reason, name))
 		},
 	})
 }
@@ -171,7 +179,8 @@ func (d *decoder) fileFunc(env *Environment) function.Function {
 			path := d.absolute(args[0].AsString())
 			content, err := env.ReadFile(path)
 			if err != nil {
-				return cty.NilVal, function.NewArgErrorf(0, "cannot be read: %w", cause(err))
+				err = cause(err)
+				return d.lacks(env, fmt.Sprintf("file(%q)", args[0].AsString()), err, function.NewArgErrorf(0, "cannot be read: %w", err))
 			}
 			if !utf8.Valid(content) {
 				return cty.NilVal, function.NewArgErrorf(0, "%s is no UTF-8 text", path)

@@ -79,7 +79,7 @@ func (l *loader) hideAddress(address string, at hcl.Range) {
 	}
 	written := false
 	for _, text := range found {
-		written = written || len(text) >= redact.MinLength && l.secrets.mask(text) == text
+		written = written || len(text) >= redact.MinLength && !l.secrets.holds(text)
 		l.secrets.addWhole(text)
 	}
 	if written {
@@ -145,6 +145,14 @@ func (l *loader) placeOf(ref string) (at *hcl.Range) {
 		})
 	}
 	return at
+}
+
+// holds reports whether a text is, or is part of, what secret(…) gave: of a whole address, too, in which it may be escaped.
+func (s *secretSet) holds(text string) bool {
+	return s.mask(text) != text || slices.ContainsFunc(s.list, func(known Secret) bool {
+		plain, err := url.QueryUnescape(known.Value)
+		return known.Ref != "" && (strings.Contains(known.Value, text) || err == nil && strings.Contains(plain, text))
+	})
 }
 
 // values are the secrets themselves.

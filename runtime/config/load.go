@@ -114,7 +114,11 @@ func (l *loader) finish(env *Environment) (*Config, Diagnostics) {
 		l.scopes[""] = top
 		l.body(reflect.ValueOf(cfg).Elem(), hcl.MergeBodies(l.bodies), top, false)
 		l.complete(env)
+		found := len(l.diags)
 		l.crossCheck(env)
+		if len(cfg.Unread) > 0 { // as in a block
+			l.diags = l.diags[:found]
+		}
 		l.hide(env)
 	}
 	cfg.Files, cfg.Secrets, cfg.masker, cfg.files = l.order, l.secrets.list, &l.secrets.masker, l.files
