@@ -17,3 +17,9 @@ func (l *Log) Insert(entries []Entry) (int, error) {
 
 // ManyRows is how many rows one statement adds.
 const ManyRows = manyRows
+
+// EndWork ends the goroutines that write for others.
+func (l *Log) EndWork() {
+	l.stop()
+	l.work.Wait()
+}
