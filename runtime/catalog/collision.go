@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hermesd/hermesd/policy"
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
@@ -37,13 +36,6 @@ func (x Collision) Help() string {
 func (x Collision) equal(y Collision) bool {
 	return x.Name == y.Name && slices.Equal(x.Refused, y.Refused) &&
 		(x.Kept == nil) == (y.Kept == nil) && (x.Kept == nil || *x.Kept == *y.Kept)
-}
-
-// Reject is a definition that cannot be used whatever else there is.
-type Reject struct {
-	Name   tool.Name
-	Origin Origin
-	Reason string
 }
 
 // candidate is one claim to a name.
@@ -107,23 +99,4 @@ func settle(claims []candidate) (winner *candidate, refused []candidate) {
 		}
 	}
 	return winner, refused
-}
-
-// connectorPrefix begins the names of the connector gateway's tools, by which batches are routed.
-const connectorPrefix = "connectors__"
-
-// mcpPrefix begins the names of an MCP server's tools.
-const mcpPrefix = "mcp__"
-
-// unusable returns why a definition cannot stand in any catalog, or "".
-func unusable(d *tool.Definition) string {
-	switch {
-	case !tool.ValidName(d.Name):
-		return fmt.Sprintf("the name %.80q is not 1 to %d characters of A-Z, a-z, 0-9, _ and -", d.Name, tool.MaxName)
-	case policy.IsReserved(d.Name):
-		return "the name belongs to the bridge; give the tool another one, or write prefix = true in the provider's block"
-	case strings.HasPrefix(d.Name, connectorPrefix) && d.Source != tool.SourceConnectors:
-		return "names that begin with connectors__ belong to the connector gateway; give the tool another one"
-	}
-	return unusableSchema(d.InputSchema)
 }

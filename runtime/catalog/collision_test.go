@@ -50,9 +50,9 @@ func TestOneNameIsOneTool(t *testing.T) {
 		"override does not win over a third party": {
 			[]provider.Provider{newFake(tool.SourcePlugin, "b", "x"), override(newFake(tool.SourcePlugin, "a", "x"))},
 			want{nil, []string{"x: b a ()"}}},
-		"an MCP tool and a plugin's with one full name": {
+		"a plugin's tool with an MCP tool's full name is no rival": {
 			[]provider.Provider{newFake(tool.SourceMCP, "kb", "search"), newFake(tool.SourcePlugin, "p", "mcp__kb__search")},
-			want{nil, []string{"mcp__kb__search: kb p ()"}}},
+			want{[]string{"mcp__kb__search=kb"}, nil}},
 		"the bridge's names belong to nobody, a built-in included": {
 			[]provider.Provider{newFake(tool.SourceBuiltin, "files", "tool_search", "tool_describe", "tool_call", "x")},
 			want{[]string{"x=files"}, nil}},

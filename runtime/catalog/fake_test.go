@@ -21,6 +21,9 @@ type fake struct {
 
 func newFake(source tool.Source, label string, names ...string) *fake {
 	f := &fake{identity: provider.Identity{Name: label, Source: source}}
+	if source == tool.SourceMCP {
+		f.identity.Prefix = "mcp__" + label
+	}
 	f.publish(func(o *provider.Offer) {
 		o.Status.State = provider.Ready
 		o.Tools = f.tools(names...)

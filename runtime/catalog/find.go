@@ -21,11 +21,15 @@ const (
 // hyphens and spaces; else the only MCP tool whose name differs in the number of underscores (mcp_github_create_issue).
 //
 // The error is a *[tool.Error]: ProviderQuarantined for a tool that was granted and is refused until the operator accepts
-// it, NotAvailable for one that was granted and cannot be used here for another reason, both with the reason, and UnknownTool
-// for everything else, with near names under "did_you_mean". A tool that was never granted is like one that does not exist.
+// it, NotAvailable for one that was granted and cannot be used here for another reason (its name is refused, too), both with
+// the reason, and UnknownTool for everything else, with near names under "did_you_mean". A tool that was never granted is
+// like one that does not exist.
 func (v *View) Find(name string) (*Entry, error) {
 	e, ok := find(v.granted, name)
 	if !ok {
+		if err := v.withheld(name); err != nil {
+			return nil, err
+		}
 		e, ok = v.findFolded(name)
 	}
 	if !ok {
@@ -67,6 +71,30 @@ func (v *View) unusable(e *Entry) (code tool.Code, reason string) {
 	default:
 		return tool.NotAvailable, s.Reason
 	}
+}
+
+// withheld says why a tool of exactly this name, that would be granted, is refused by its name or its definition. nil if there
+// is none.
+func (v *View) withheld(name string) error {
+	var reason string
+	var claim []string
+	for _, w := range v.snapshot.withheld[name] {
+		if !v.scope.Granted(w.definition) {
+			continue
+		}
+		if w.reason != "" {
+			reason = fmt.Sprintf("the tool of that name of %s is refused: %s", w.origin, w.reason)
+		} else if origin := w.origin.String(); !slices.Contains(claim, origin) {
+			claim = append(claim, origin)
+		}
+	}
+	switch {
+	case len(claim) > 0:
+		reason = fmt.Sprintf("several tools claim that name (%s among them) and it is nobody's until the operator renames or excludes one", strings.Join(claim, " and "))
+	case reason == "":
+		return nil
+	}
+	return tool.Errorf(tool.NotAvailable, "%s is not available here, because %s; do not retry: search for another tool, or tell the user", name, reason)
 }
 
 func (v *View) unknown(name string) *tool.Error {

@@ -15,10 +15,14 @@ type part struct {
 	identity provider.Identity
 	offer    *provider.Offer
 	closed   provider.State // Disabled or Quarantined, else ""
+	space    string         // what its tools' names begin with, the separator included; "" if they have no prefix
 }
 
 func newPart(p provider.Provider) part {
 	x := part{provider: p, identity: p.Identity(), offer: p.Offer()}
+	if x.identity.Prefix != "" {
+		x.space = x.identity.Prefix + separator
+	}
 	// Only these two are the operator's doing or wait for the operator. All other states come and go by themselves, and a
 	// tool list that followed them would flap.
 	if s := x.offer.Status.State; s == provider.Disabled || s == provider.Quarantined {

@@ -20,10 +20,12 @@ type Snapshot struct {
 	Digest string
 
 	parts      []part
-	waiting    bool     // for a built-in, see [Catalog.waiting]
+	waiting    bool // for a built-in, see [Catalog.waiting]
+	spaces     *namespaces
 	entries    []*Entry // sorted by name
 	collisions []Collision
 	rejects    []Reject
+	withheld   map[tool.Name][]withheld
 	views      sync.Map // scope key -> *View
 }
 
@@ -70,24 +72,24 @@ func find(entries []*Entry, name tool.Name) (*Entry, bool) {
 // build makes a snapshot of parts. What did not change since old is taken from there. While a built-in is waited for, other
 // providers get no new name that it could have.
 func build(old *Snapshot, parts []part, waiting bool) *Snapshot {
-	s := &Snapshot{parts: parts, waiting: waiting}
+	s := &Snapshot{parts: parts, waiting: waiting, spaces: newNamespaces(parts), withheld: map[tool.Name][]withheld{}}
+	builtin := builtinNames(parts)
 	var claims []candidate
 	for i := range parts {
 		p := &parts[i]
 		for j := range p.offer.Tools {
 			c := candidate{p, &p.offer.Tools[j], len(claims)}
-			if old.has(c.definition) {
+			known := old.has(c.definition)
+			reason := s.taken(c, builtin)
+			if reason == "" && !known {
+				reason = unusable(c.definition)
+			}
+			switch {
+			case reason != "":
+				s.reject(c, reason)
+			case known || !waiting || !c.contestable():
 				claims = append(claims, c)
-				continue
 			}
-			if reason := unusable(c.definition); reason != "" {
-				s.rejects = append(s.rejects, Reject{c.definition.Name, c.origin(), reason})
-				continue
-			}
-			if waiting && c.contestable() {
-				continue
-			}
-			claims = append(claims, c)
 		}
 	}
 	slices.SortFunc(claims, func(a, b candidate) int {
@@ -113,6 +115,9 @@ func build(old *Snapshot, parts []part, waiting bool) *Snapshot {
 				x.Kept = new(winner.origin())
 			}
 			s.collisions = append(s.collisions, x)
+			if winner == nil {
+				s.withhold(refused)
+			}
 		}
 	}
 	s.entries = slices.Clip(s.entries)

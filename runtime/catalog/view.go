@@ -121,7 +121,11 @@ func (v *View) Sources() []Source {
 			if status.State == provider.Starting {
 				reason = "it is starting"
 			}
-			if reason == "" || status.State == provider.Disabled || len(p.offer.Tools) > 0 || !v.scope.GrantsSource(p.identity.Source, p.identity.Name) {
+			refused := p.refusedWhole(v.snapshot)
+			if reason == "" && refused {
+				reason = "all its tools are refused, because their names or definitions cannot be used; calling one says why"
+			}
+			if reason == "" || status.State == provider.Disabled || len(p.offer.Tools) > 0 && !refused || !v.scope.GrantsSource(p.identity.Source, p.identity.Name) {
 				continue
 			}
 		}

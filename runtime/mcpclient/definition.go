@@ -112,14 +112,19 @@ func matches(pattern, name string) bool {
 
 // fullName is the name under which agents see a tool.
 func (p *Provider) fullName(own string) tool.Name {
-	switch {
-	case p.opts.Prefix == nil:
-		return tool.FullName("mcp", p.opts.Name, own)
-	case *p.opts.Prefix == "":
+	prefix := p.prefix()
+	if prefix == "" {
 		return tool.FullName(own)
-	default:
-		return tool.FullName(*p.opts.Prefix, own)
 	}
+	return tool.FullName(prefix, own)
+}
+
+// prefix begins its tools' names; "" where they are as the server has them.
+func (p *Provider) prefix() string {
+	if p.opts.Prefix != nil {
+		return *p.opts.Prefix
+	}
+	return "mcp__" + p.opts.Name
 }
 
 // definition translates one tool. It returns nil for what has no name, and both a definition and an error for what is

@@ -102,7 +102,7 @@ func New(opts *Options) (*Provider, error) {
 // Identity implements [provider.Provider].
 func (p *Provider) Identity() provider.Identity {
 	return provider.Identity{
-		Name: p.opts.Name, Source: tool.SourceMCP, Defer: p.opts.Defer, Override: p.opts.Override, Parallel: p.opts.Parallel,
+		Name: p.opts.Name, Source: tool.SourceMCP, Prefix: p.prefix(), Defer: p.opts.Defer, Override: p.opts.Override, Parallel: p.opts.Parallel,
 	}
 }
 

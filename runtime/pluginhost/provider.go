@@ -122,7 +122,7 @@ func (p *Provider) recallLast() {
 
 // Identity implements provider.Provider.
 func (p *Provider) Identity() provider.Identity {
-	return provider.Identity{Name: p.opts.Name, Source: p.opts.source(), Defer: p.opts.Defer, Override: p.opts.Override}
+	return provider.Identity{Name: p.opts.Name, Source: p.opts.source(), Prefix: p.opts.Prefix, Defer: p.opts.Defer, Override: p.opts.Override}
 }
 
 // Offer implements provider.Provider.

@@ -51,6 +51,8 @@ func (s *Status) Healthy() bool {
 type Identity struct {
 	Name   string // the block's label
 	Source tool.Source
+	// Prefix begins its tools' names, followed by "__"; "" where they have none. No other provider has names below it.
+	Prefix string
 	// Defer overrides the deferral of external tools (nil: deferred).
 	Defer *bool
 	// Override lets its tools shadow a built-in's name.

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"time"
@@ -95,11 +96,14 @@ func (s *Server) InspectProvider(_ context.Context, req *adminpb.InspectProvider
 		return nil, fmt.Errorf("inspecting %s: %w", req.GetName(), err)
 	}
 	r := &adminpb.InspectProviderResponse{Status: s.statusOf(p), Detail: detail}
-	offer := p.Offer()
+	offer, refusals := p.Offer(), s.options.Catalog.Snapshot().Refusals(p)
 	for i := range offer.Tools {
 		d := &offer.Tools[i]
 		t := s.toolOf(d)
 		word, reason := condition(offer, d.Name)
+		if why, ok := refusals[d.Name]; ok {
+			word, reason = "refused", why
+		}
 		t.Condition, t.Reason = word, s.shown(reason)
 		r.Tools = append(r.Tools, t)
 	}
@@ -119,11 +123,7 @@ func condition(o *provider.Offer, name tool.Name) (word, reason string) {
 func (s *Server) statusOf(p provider.Provider) *adminpb.ProviderStatus {
 	id, offer := p.Identity(), p.Offer()
 	refused := s.shownAll(offer.Refused)
-	for _, r := range s.options.Catalog.Snapshot().Rejects() {
-		if r.Origin.Provider == id.Name && r.Origin.Source == id.Source {
-			refused[s.shown(r.Name)] = s.shown(r.Reason)
-		}
-	}
+	maps.Copy(refused, s.shownAll(s.options.Catalog.Snapshot().Refusals(p)))
 	return &adminpb.ProviderStatus{
 		Name: id.Name, Source: string(id.Source), State: string(offer.Status.State), Reason: s.shown(offer.Status.Reason),
 		Since: timestamp(offer.Status.Since), LastSuccess: timestamp(offer.Status.LastSuccess),

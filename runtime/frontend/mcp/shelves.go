@@ -9,6 +9,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/hermesd/hermesd/runtime/catalog"
 	"github.com/hermesd/hermesd/runtime/provider"
 )
 
@@ -23,14 +24,21 @@ const (
 )
 
 // shelves are the resources and prompts that an agent may use, over all libraries of its view. Where two libraries have
-// one of the same name (which takes prefix = "" in both), it is the first one's.
+// one of the same name (which takes prefix = "" in both), it is the first one's; one in the namespace of another provider is
+// left out.
 type shelves struct {
-	from    []shelf
-	lists   map[string]json.RawMessage // by method
-	digests [2][sha256.Size]byte       // of resources and templates, of prompts
-	prompts map[string]place
-	uris    map[string]place // of listed resources, as agents see them
+	from      []shelf
+	snapshot  *catalog.Snapshot
+	lists     map[string]json.RawMessage // by method
+	digests   [2][sha256.Size]byte       // of resources and templates, of prompts
+	prompts   map[string]place
+	uris      map[string]place // of listed resources, as agents see them
+	templates map[string]place // as agents see them
+	refused   []trespasser
 }
+
+// trespasser is a resource, template or prompt that nobody sees, because its name is another provider's.
+type trespasser struct{ provider, name, reason string }
 
 // shelf is one library at one moment.
 type shelf struct {
@@ -45,24 +53,30 @@ type place struct {
 	space   string // what stands before the URIs of what is read there
 }
 
-func newShelves(from []shelf) *shelves {
-	s := &shelves{from: from, lists: map[string]json.RawMessage{}, prompts: map[string]place{}, uris: map[string]place{}}
-	templates := map[string]place{}
-	s.lists[methodListResources] = gather(from, s.uris, func(x *provider.Shelf) []provider.Item { return x.Resources })
-	s.lists[methodListTemplates] = gather(from, templates, func(x *provider.Shelf) []provider.Item { return x.Templates })
-	s.lists[methodListPrompts] = gather(from, s.prompts, func(x *provider.Shelf) []provider.Item { return x.Prompts })
+func newShelves(from []shelf, snapshot *catalog.Snapshot) *shelves {
+	s := &shelves{
+		from: from, snapshot: snapshot, lists: map[string]json.RawMessage{},
+		prompts: map[string]place{}, uris: map[string]place{}, templates: map[string]place{},
+	}
+	s.lists[methodListResources] = s.gather(s.uris, func(x *provider.Shelf) []provider.Item { return x.Resources })
+	s.lists[methodListTemplates] = s.gather(s.templates, func(x *provider.Shelf) []provider.Item { return x.Templates })
+	s.lists[methodListPrompts] = s.gather(s.prompts, func(x *provider.Shelf) []provider.Item { return x.Prompts })
 	s.digests[0] = sha256.Sum256(bytes.Join([][]byte{s.lists[methodListResources], s.lists[methodListTemplates]}, []byte{0}))
 	s.digests[1] = sha256.Sum256(s.lists[methodListPrompts])
 	return s
 }
 
 // gather writes one list of all libraries, and notes where each item is.
-func gather(from []shelf, places map[string]place, items func(*provider.Shelf) []provider.Item) json.RawMessage {
+func (s *shelves) gather(places map[string]place, items func(*provider.Shelf) []provider.Item) json.RawMessage {
 	var b bytes.Buffer
 	b.WriteByte('[')
-	for _, f := range from {
+	for _, f := range s.from {
 		for _, item := range items(f.stock) {
 			if _, taken := places[item.Name]; taken {
+				continue
+			}
+			if reason := s.snapshot.Trespass(f.library, item.Name); reason != "" {
+				s.refused = append(s.refused, trespasser{f.library.Identity().Name, item.Name, reason})
 				continue
 			}
 			places[item.Name] = place{f.library, item.Own, f.stock.Namespace}
@@ -99,7 +113,7 @@ func (s *shelves) resource(uri string) (place, bool) {
 	} {
 		var found []shelf
 		for _, f := range s.from {
-			if fits(f.stock) {
+			if fits(f.stock) && s.snapshot.Trespass(f.library, uri) == "" {
 				found = append(found, f)
 			}
 		}
@@ -121,31 +135,32 @@ func begins(template, uri string) bool {
 
 // template finds the library of a template, for a completion.
 func (s *shelves) template(uri string) (place, bool) {
-	for _, f := range s.from {
-		for _, item := range f.stock.Templates {
-			if item.Name == uri {
-				return place{f.library, item.Own, f.stock.Namespace}, true
-			}
-		}
+	if p, ok := s.templates[uri]; ok {
+		return p, true
 	}
 	return s.resource(uri)
 }
 
 // shelves are those of this moment. Clients hear of a list only if its bytes changed.
 func (a *agentServer) shelves() *shelves {
-	from := a.stock()
-	if s := a.shelved.Load(); s != nil && slices.Equal(s.from, from) {
+	from, snapshot := a.stock()
+	if s := a.shelved.Load(); s.current(from, snapshot) {
 		return s
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	from = a.stock()
+	from, snapshot = a.stock()
 	last := a.shelved.Load()
-	if last != nil && slices.Equal(last.from, from) {
+	if last.current(from, snapshot) {
 		return last
 	}
-	made := newShelves(from)
+	made := newShelves(from, snapshot)
 	a.shelved.Store(made)
+	for _, r := range made.refused {
+		if last == nil || !slices.Contains(last.refused, r) {
+			a.owner.options.Logger.Warn("something that a server offers is refused", "provider", r.provider, "name", r.name, "reason", r.reason)
+		}
+	}
 	if last == nil || last.digests[0] != made.digests[0] {
 		a.announceResources()
 	}
@@ -155,7 +170,12 @@ func (a *agentServer) shelves() *shelves {
 	return made
 }
 
-func (a *agentServer) stock() []shelf {
+// current reports whether the shelves are made of these.
+func (s *shelves) current(from []shelf, snapshot *catalog.Snapshot) bool {
+	return s != nil && s.snapshot == snapshot && slices.Equal(s.from, from)
+}
+
+func (a *agentServer) stock() ([]shelf, *catalog.Snapshot) {
 	view := a.owner.options.Desk.Disclosure.For(a.agent.Load()).View
 	var list []shelf
 	for _, library := range view.Libraries() {
@@ -163,7 +183,7 @@ func (a *agentServer) stock() []shelf {
 			list = append(list, shelf{library, stock})
 		}
 	}
-	return list
+	return list, view.Snapshot()
 }
 
 func (a *agentServer) announceResources() {
