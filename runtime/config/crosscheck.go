@@ -51,6 +51,7 @@ func (l *loader) crossCheck(env *Environment) {
 	l.checkHTTP(listen, env)
 	l.checkTokens()
 	l.checkProviders()
+	l.checkPrefixes()
 	l.checkBackoffs()
 	l.checkToolsets()
 }
