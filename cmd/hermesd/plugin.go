@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"text/tabwriter"
 	"time"
@@ -95,20 +97,37 @@ func (c *cli) printProviders(providers []*adminpb.ProviderStatus) error {
 		if p.GetPid() != 0 {
 			pid = strconv.Itoa(int(p.GetPid()))
 		}
-		reason, worked := p.GetReason(), "never"
+		reason, worked := reasonOf(p), "never"
 		if p.GetLastSuccess() != nil {
 			worked = ago(p.GetLastSuccess()) + " ago"
-		}
-		if p.GetState() == string(provider.Ready) && !p.GetHealthy() {
-			reason = "its last exchange failed: " + p.GetFailure()
-		}
-		if n := len(p.GetUnmet()) + len(p.GetRefused()); reason == "" && n > 0 {
-			reason = fmt.Sprintf("%d tools are not offered; see: hermesd plugin inspect %s", n, p.GetName())
 		}
 		sayf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n",
 			p.GetName(), p.GetSource(), p.GetState(), ago(p.GetSince()), worked, p.GetRestarts(), p.GetTools(), pid, reason)
 	}
 	return w.Flush()
+}
+
+// reasonOf is what is wrong with a provider, in one line; "" if nothing is.
+func reasonOf(p *adminpb.ProviderStatus) string {
+	if p.GetState() == string(provider.Ready) && !p.GetHealthy() && p.GetFailure() != "" {
+		return "its last exchange failed: " + p.GetFailure()
+	}
+	if p.GetReason() != "" {
+		return p.GetReason()
+	}
+	missing := maps.Clone(p.GetUnmet())
+	if missing == nil {
+		missing = map[string]string{}
+	}
+	maps.Copy(missing, p.GetRefused())
+	if len(missing) == 0 {
+		return ""
+	}
+	name := slices.Min(slices.Collect(maps.Keys(missing)))
+	if len(missing) == 1 {
+		return fmt.Sprintf("%s is not offered: %s", name, missing[name])
+	}
+	return fmt.Sprintf("%d tools are not offered, %s among them; see: hermesd plugin inspect %s", len(missing), name, p.GetName())
 }
 
 func ago(at *timestamppb.Timestamp) string {

@@ -117,7 +117,7 @@ func (c *Catalog) report(old, next *Snapshot) {
 	}
 	for _, r := range next.rejects {
 		if !slices.Contains(old.rejects, r) {
-			c.logger.Warn("tool refused: its definition cannot be used", "provider", r.Origin.String(), "tool", r.Name, "reason", r.Reason)
+			c.logger.Warn("tool refused", "provider", r.Origin.String(), "tool", r.Name, "reason", r.Reason)
 		}
 	}
 }
