@@ -76,7 +76,7 @@ func (c *cli) mcpServerListCommand() *cobra.Command {
 					s.Target = b.Command[0]
 				}
 				if p := live[b.Name]; p != nil {
-					s.State, s.Reason, s.Tools = p.GetState(), p.GetReason(), p.GetTools()
+					s.State, s.Reason, s.Tools = p.GetState(), reasonOf(p), p.GetTools()
 				}
 				s.Target = cfg.Mask(s.Target)
 				list = append(list, s)
