@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -220,6 +221,7 @@ func TestACallOfASessionIsCancelledWhoeverServesIt(t *testing.T) {
 				<-begun
 				time.Sleep(after)
 				v.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"other"}}`).status(http.StatusAccepted)
+				v.post(`{"method":"notifications/cancelled","params":{"requestId":` + id + `}}`).status(http.StatusBadRequest)
 				synctest.Wait()
 				if len(ended) > 0 {
 					t.Errorf("%s: cancelled by another's id", id)
@@ -400,4 +402,33 @@ func TestManyCallsOfASessionRunOnceEach(t *testing.T) {
 	if n := ran.Load(); n > calls || n < calls/2 {
 		t.Errorf("%d calls ran", n)
 	}
+}
+
+// A question that is open ends with its call, whoever began that.
+func TestACallOfASessionIsCancelledWhileItAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, end := visiting(t, mcp.Options{}, providertest.New("t", everyAnswer()...))
+		defer end()
+		asked := func(header ...string) []map[string]any {
+			at := time.Now()
+			x := v.call("7", "t_ask", "", header...)
+			synctest.Wait()
+			v.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`).status(http.StatusAccepted)
+			messages, _ := x.messages()
+			if took := time.Since(at); took > 0 {
+				t.Errorf("it took %v", took)
+			}
+			for _, m := range messages {
+				if m["method"] != nil { // asked of the client, under an id of the SDK's
+					delete(m, "id")
+				}
+			}
+			// That the question is cancelled the SDK says beside everything else, if it gets to it.
+			return slices.DeleteFunc(messages, func(m map[string]any) bool { return m["method"] == "notifications/cancelled" })
+		}
+		got, want := asked(), asked(unusual...)
+		if diff := cmp.Diff(want, got); diff != "" || len(got) < 2 || got[0]["method"] != "elicitation/create" {
+			t.Errorf("got %v; SDK - ours +:\n%s", got, diff)
+		}
+	})
 }

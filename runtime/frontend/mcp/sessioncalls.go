@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
 	"github.com/hermesd/hermesd/internal/rawjson"
 	"github.com/hermesd/hermesd/runtime/frontend"
 )
@@ -40,25 +42,32 @@ func (s *sessionCalls) unseen() time.Duration {
 	return time.Since(s.seen)
 }
 
-// begin notes the requests of a body that the SDK gets, and cancels the call that a notification of it speaks of. If a
-// request cannot be begun, none is, and refused is its id.
+// cancel ends the calls that began without the SDK and that notifications in a body speak of. It reports whether the body
+// says no more than that. (Of those whose requests were handed over the SDK must not hear: it cancels a request some time
+// later, and what its client begins next may have the same id.)
+func (s *sessionCalls) cancel(body []byte) (all bool) {
+	each := func(message json.RawMessage) {
+		id, method, params := parts(message)
+		name, _ := rawjson.String(method)
+		if id != nil || name != methodCancelled {
+			return
+		}
+		if _, err := jsonrpc.DecodeMessage(message); err == nil { // else it is the SDK's to refuse
+			all = s.open.cancel(s.ids.key(cancelledID(params)))
+		}
+	}
+	if rawjson.Elements(body, each) {
+		return false
+	}
+	each(body)
+	return all
+}
+
+// begin notes the requests of a body that the SDK gets. If a request cannot be begun, none is, and refused is its id.
 func (s *sessionCalls) begin(body []byte) (begun map[any]*request, refused json.RawMessage, err error) {
 	begun = map[any]*request{}
 	each := func(message json.RawMessage) {
-		var id, method, params json.RawMessage
-		rawjson.Members(message, func(key string, value json.RawMessage) {
-			switch key {
-			case "id":
-				id = value
-			case "method":
-				method = value
-			case "params":
-				params = value
-			}
-		})
-		if name, _ := rawjson.String(method); name == methodCancelled {
-			s.open.cancel(s.ids.key(cancelledID(params)))
-		}
+		id, method, _ := parts(message)
 		key := s.ids.key(id)
 		if method == nil || key == nil || begun[key] != nil || err != nil {
 			return
@@ -88,15 +97,7 @@ func (s *sessionCalls) drop(begun map[any]*request) {
 
 // sent takes out the request that a message of the SDK answers, if it answers one.
 func (s *sessionCalls) sent(message []byte) {
-	var id, method json.RawMessage
-	rawjson.Members(message, func(key string, value json.RawMessage) {
-		switch key {
-		case "id":
-			id = value
-		case "method":
-			method = value
-		}
-	})
+	id, method, _ := parts(message)
 	if id == nil || method != nil {
 		return
 	}

@@ -37,7 +37,12 @@ func (t *router) post(w http.ResponseWriter, r *http.Request, s *liveSession, be
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
-	if body, ok := takeIn(w, r); ok {
+	body, ok := takeIn(w, r)
+	switch {
+	case !ok:
+	case begun && s.calls.cancel(body):
+		w.WriteHeader(http.StatusAccepted)
+	default:
 		t.counted(w, s, func() { t.passOn(w, r, s, body) })
 	}
 }

@@ -39,17 +39,7 @@ func (x *exactIDs) hideAll(raw json.RawMessage) json.RawMessage {
 
 // hide is a message of the client whose numbers reach the SDK unharmed. (The id of an answer is one of the SDK's own.)
 func (x *exactIDs) hide(raw json.RawMessage) json.RawMessage {
-	var id, method, params json.RawMessage
-	rawjson.Members(raw, func(key string, value json.RawMessage) {
-		switch key {
-		case "id":
-			id = value
-		case "method":
-			method = value
-		case "params":
-			params = value
-		}
-	})
+	id, method, params := parts(raw)
 	if method != nil && harmed(id) {
 		raw = replace(raw, "id", x.hidden(id))
 	}
@@ -62,6 +52,21 @@ func (x *exactIDs) hide(raw json.RawMessage) json.RawMessage {
 		}
 	})
 	return raw
+}
+
+// parts are those members of a message that every request may have.
+func parts(message json.RawMessage) (id, method, params json.RawMessage) {
+	rawjson.Members(message, func(key string, value json.RawMessage) {
+		switch key {
+		case "id":
+			id = value
+		case "method":
+			method = value
+		case "params":
+			params = value
+		}
+	})
+	return id, method, params
 }
 
 // key is a request's id as the SDK has it in the message that hide returns: text, or a 64-bit integer.
