@@ -122,12 +122,12 @@ func (x *exchange) messagesOrText() (any, bool) {
 	return x.messages()
 }
 
-func TestACallOfASessionBeforeInitializeIsAnsweredIsTheSDKs(t *testing.T) {
+func TestACallOfAnOldClientWithoutASessionIsTheSDKs(t *testing.T) {
 	p := providertest.New("t", core(providertest.Echo("t_echo")))
 	v, end := visiting(t, mcp.Options{}, p)
 	defer end()
 	v.header["Mcp-Session-Id"] = ""
-	v.call("1", "t_echo", "").says(true, "structuredContent") // which serves it without a session
+	v.call("1", "t_echo", "").says(true, "structuredContent")
 }
 
 // A client that waits for its answer has a stream that it can take up again, from a quarter of a second on.
