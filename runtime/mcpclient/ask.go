@@ -82,7 +82,8 @@ func (l *line) request(method string, id json.RawMessage) {
 		case "ping":
 			return json.RawMessage(`{}`), nil
 		case "roots/list":
-			return json.RawMessage(`{"roots":[]}`), nil
+			// No empty list: a server might take it for the end of the folders that its arguments give it.
+			return nil, tool.Errorf(tool.Unsupported, "hermesd offers no roots to a server of a protocol before 2026-07-28: it serves many clients, and a server keeps the roots of its session")
 		default:
 			return nil, tool.Errorf(tool.Unsupported, "hermesd has no method %q", bounded(method, 100))
 		}

@@ -166,7 +166,7 @@ func (s *faultServer) list(m *rpc) {
 	}
 	if tools == "" {
 		var all []string
-		for _, name := range strings.Fields("echo hang die late garbage flood pester pesterdeaf big huge toolerror rpcerror raw ask sample progress block stop page complete") {
+		for _, name := range strings.Fields("echo hang die late garbage flood pester pesterdeaf big huge toolerror rpcerror raw ask sample roots progress block stop page complete") {
 			all = append(all, fmt.Sprintf(`{"name":%q,"inputSchema":{"type":"object"}}`, name))
 		}
 		s.mu.Lock()
@@ -270,6 +270,8 @@ func (s *faultServer) call(m *rpc) {
 		s.text(m.ID, string(s.ask(`"q1"`, "elicitation/create", p.Arguments)))
 	case "sample":
 		s.text(m.ID, string(s.ask(`"q2"`, "sampling/createMessage", p.Arguments)))
+	case "roots":
+		s.text(m.ID, string(s.ask(`"q3"`, "roots/list", p.Arguments)))
 	case "progress":
 		for i := range 3 {
 			s.write(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d,"total":3,"message":"step %d"}}`, p.Meta.Token, i+1, i+1)

@@ -66,6 +66,18 @@ func TestQuestionsOfAServer(t *testing.T) {
 			t.Error(got)
 		}
 	})
+	t.Run("folders are nobody's to have here: the server would keep them for other clients", func(t *testing.T) {
+		r := r.on(t)
+		asked := &provider.Host{OnRoots: func(context.Context) (json.RawMessage, error) {
+			t.Error("the client was asked")
+			return json.RawMessage(`{"roots":[]}`), nil
+		}}
+		for _, host := range []*provider.Host{asked, nil} {
+			if got := r.text("roots", "{}", host); !strings.Contains(got, `-32601`) || !strings.Contains(got, "many clients") {
+				t.Error(got)
+			}
+		}
+	})
 	t.Run("an agent that cannot be asked is a clear refusal", func(t *testing.T) {
 		r := r.on(t)
 		if got := r.text("ask", `{"message":"?"}`, nil); !strings.Contains(got, `-32601`) || !strings.Contains(got, "cannot ask a human") {

@@ -156,6 +156,9 @@ func (s *session) shakeHands(ctx context.Context, legacy bool) error {
 	if legacy {
 		o = &mcp.ClientSessionOptions{ProtocolVersion: lastInitialize}
 	}
+	// Roots are not among them. Before 2026-07-28 they are the session's: a server asks once, is told to keep them (MCP
+	// 2025-11-25, roots), and may take them in the place of the folders that the operator gave it. The session is one for the
+	// clients of all agents, of which the first would set the folders of the others. Later servers ask in each call.
 	capabilities := &mcp.ClientCapabilities{
 		Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
 		Sampling:    &mcp.SamplingCapabilities{Tools: &mcp.SamplingToolsCapabilities{}},
