@@ -45,6 +45,13 @@ mcp_server "stateless" {
 			run(b, sdkCall(s, "greet", args))
 		})
 	}
+	bare := launch(b, "listening", bareServer(b), "-http") // what HTTP alone costs
+	for _, version := range []string{withSessions, stateless} {
+		b.Run("directly over HTTP, "+version, func(b *testing.B) {
+			run(b, sdkCall(overHTTP(b, bare.url, version), "greet", args))
+		})
+	}
+	bare.end(b)
 	d := serve(b, block)
 	for _, version := range []string{withSessions, stateless} {
 		b.Run("through hermesd, "+version, func(b *testing.B) { run(b, daemonCall(d, names[version], raw)) })
