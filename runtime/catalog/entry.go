@@ -90,7 +90,7 @@ func availability(s provider.Status) Availability {
 		return fmt.Sprintf("%s: %s", text, s.Reason)
 	}
 	switch s.State {
-	case provider.Ready, provider.Installed, provider.Starting:
+	case provider.Ready, provider.Installed, provider.Starting, provider.Draining: // a call waits, if it has to
 		return Availability{Condition: Available}
 	case provider.Disabled:
 		return Availability{Disabled, why("its provider is switched off by the operator")}
@@ -98,8 +98,6 @@ func availability(s provider.Status) Availability {
 		return Availability{Quarantined, why("its provider is quarantined until the operator acts")}
 	case provider.Backoff:
 		return Availability{Unavailable, why("its provider is down and will be started again by itself")}
-	case provider.Draining:
-		return Availability{Unavailable, why("its provider is being stopped")}
 	default:
 		return Availability{Unavailable, why("its provider is not running")}
 	}

@@ -140,6 +140,10 @@ func TestAToolOfAProviderThatIsDownStaysRankedAndSaysWhy(t *testing.T) {
 	if d := cmp.Diff([]catalog.Source{{Name: "kb", Kind: tool.SourceMCP, Tools: 1, Unavailable: want.Reason}}, v.Sources()); d != "" {
 		t.Error(d)
 	}
+	f.status(provider.Draining, "nobody has used it for 2s; the next call starts it")
+	if s := e.State(); s != (catalog.Availability{Condition: catalog.Available}) || v.Sources()[0].Unavailable != "" {
+		t.Errorf("while it stops to start anew: %+v", s)
+	}
 	f.status(provider.Ready, "")
 	if s := e.State(); s.Condition != catalog.Available {
 		t.Errorf("after it came back: %+v", s)

@@ -78,7 +78,7 @@ func New(opts *Options) (*Provider, error) {
 	}
 	p.supervisor, err = supervisor.New(p.start, &supervisor.Options{
 		Name: o.Name, Lazy: o.Lazy, IdleTimeout: o.IdleTimeout, Wanted: p.watch.any, StartTimeout: o.ConnectTimeout, MaxLifetime: o.MaxLifetime,
-		DrainTimeout: o.StopGrace, Backoff: o.Backoff, Starts: o.Starts, NeverQuarantine: true, Mask: o.Mask, Logger: p.log, OnStatus: func(provider.Status) { o.OnChange() },
+		DrainTimeout: o.StopGrace, Backoff: o.Backoff, Starts: o.Starts, NeverQuarantine: true, TryOnCall: o.URL != "", Mask: o.Mask, Logger: p.log, OnStatus: func(provider.Status) { o.OnChange() },
 	})
 	if err != nil {
 		return nil, err

@@ -61,6 +61,30 @@ func TestTheOrderIsDataForDoctor(t *testing.T) {
 	}
 }
 
+func TestAProviderThatStopsForGoodIsRefusedWithAReason(t *testing.T) {
+	for _, state := range []provider.State{provider.Stopped, provider.Disabled} {
+		for _, reason := range []string{"", "switched off in the configuration"} {
+			k := newKB()
+			k.offer.Status = provider.Status{State: state, Reason: reason}
+			out := traced(t, &trace{}).Call(t.Context(), k.request("search", "{}"))
+			if codeOf(out) != tool.ProviderDown || !strings.Contains(out.Err.Message, reason) || strings.HasSuffix(out.Err.Message, ": ") {
+				t.Errorf("%s, %q: %v", state, reason, out.Err)
+			}
+		}
+	}
+}
+
+// A provider that is about to be ready makes a call wait: that is its own to do.
+func TestAProviderThatStartsAnewGetsItsCalls(t *testing.T) {
+	for _, state := range []provider.State{provider.Ready, provider.Installed, provider.Starting, provider.Draining, provider.Backoff} {
+		k := newKB()
+		k.offer.Status = provider.Status{State: state, Reason: "nobody has used it for 2s"}
+		if out := traced(t, &trace{}).Call(t.Context(), k.request("search", "{}")); out.Err != nil {
+			t.Errorf("%s: %v", state, out.Err)
+		}
+	}
+}
+
 // TestARefusedCallDoesNotRun goes through everything that may refuse. A stage that joins joins here.
 func TestARefusedCallDoesNotRun(t *testing.T) {
 	no := func(c tool.Code) *tool.Error { return tool.Errorf(c, "no") }

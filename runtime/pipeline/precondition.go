@@ -1,14 +1,15 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
 
-// precondition refuses a call that cannot work now. A provider that is about to be ready is left to its own Invoke,
-// which waits.
+// precondition refuses a call that cannot work now. A provider that is about to be ready, also after it has stopped to start
+// anew, is left to its own Invoke, which waits.
 func (p *Pipeline) precondition(ctx context.Context, e *Entry) *tool.Error {
 	name, offer := e.Call.Tool, e.Provider.Offer()
 	if reason, refused := offer.Refused[name]; refused {
@@ -18,8 +19,9 @@ func (p *Pipeline) precondition(ctx context.Context, e *Entry) *tool.Error {
 	switch s := offer.Status; s.State {
 	case provider.Quarantined:
 		return tool.Errorf(tool.ProviderQuarantined, "%s was not run: its provider %q is quarantined until the operator accepts it: %s", name, label, s.Reason)
-	case provider.Disabled, provider.Draining, provider.Stopped:
-		return tool.Errorf(tool.ProviderDown, "%s was not run: its provider %q is %s; do without it: %s", name, label, s.State, s.Reason)
+	case provider.Disabled, provider.Stopped:
+		return tool.Errorf(tool.ProviderDown, "%s was not run: its provider %q is %s; do without it: %s", name, label, s.State,
+			cmp.Or(s.Reason, "only the operator can start it again"))
 	}
 	reason, unmet := offer.Unmet[name]
 	if !unmet {

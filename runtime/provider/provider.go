@@ -13,14 +13,14 @@ import (
 // State is where a provider stands in its life.
 type State string
 
-// The states of a provider. Only Ready runs calls at once; Installed, Starting and Backoff make a call wait or fail with
-// [tool.ProviderStarting]; the others refuse it.
+// The states of a provider. Only Ready runs calls at once; Installed, Starting, Draining and Backoff make a call wait or fail
+// with [tool.ProviderStarting]; the others refuse it.
 const (
 	Installed   State = "installed" // known from its cache, not started: the first call starts it
 	Disabled    State = "disabled"  // switched off by the operator
 	Starting    State = "starting"
 	Ready       State = "ready"
-	Draining    State = "draining"
+	Draining    State = "draining"    // being stopped, idle or to start anew: a call starts it again
 	Backoff     State = "backoff"     // failed, will be tried again by itself
 	Quarantined State = "quarantined" // refused until the operator acts
 	Stopped     State = "stopped"
@@ -29,7 +29,7 @@ const (
 // Status is a provider's state with its reason, for operators and for agents that ask why a tool is not to be had.
 type Status struct {
 	State  State
-	Reason string    // one line; "" in Ready
+	Reason string    // one line; in Ready "", or what the operator may want to know
 	Since  time.Time // when State was entered
 	// LastSuccess is the end of the last exchange that worked (zero: none yet). A provider is healthy only if its last
 	// real exchange succeeded.

@@ -126,7 +126,7 @@ func (f *Fake) begin(req *provider.Request) (Handler, error) {
 	status := f.offer.Status
 	switch status.State {
 	case provider.Ready, provider.Installed:
-	case provider.Starting, provider.Backoff:
+	case provider.Starting, provider.Draining, provider.Backoff:
 		return nil, tool.Errorf(tool.ProviderStarting, "provider %q is not ready yet: %s", f.Who.Name, status.Reason)
 	case provider.Quarantined:
 		return nil, tool.Errorf(tool.ProviderQuarantined, "provider %q is quarantined: %s", f.Who.Name, status.Reason)

@@ -13,25 +13,34 @@ import (
 // patience is how far away the next try may be for a caller to wait for it rather than to be told.
 const patience = 5 * time.Second
 
-// Acquire returns the running instance, after a start that it shares with all others who wait. release must be called
-// when the use ends. The error is a *tool.Error: [tool.ProviderStarting] if ctx ended first or the next try is too far
-// away, [tool.ProviderQuarantined], [tool.ShuttingDown], or [tool.Cancelled].
+// Acquire returns the running instance, after a start that it shares with all others who wait: also the one that follows
+// an instance which is being stopped to make room for another. release must be called when the use ends. The error is a
+// *tool.Error: [tool.ProviderStarting] if ctx ended first or the next try is too far away, [tool.ProviderQuarantined],
+// [tool.ShuttingDown], or [tool.Cancelled].
 func (s *Supervisor[I]) Acquire(ctx context.Context) (inst I, release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for waiting := false; ; {
+	came, waiting, hurried := s.tries, false, false
+	for {
 		if s.usable() {
 			l := s.life
 			l.users++
 			l.lastUse = time.Now()
 			return l.instance, sync.OnceFunc(func() { s.release(l) }), nil
 		}
-		if err := s.refusal(ctx); err != nil {
+		if err := s.refusal(ctx, came); err != nil {
 			return inst, nil, err
+		}
+		if !hurried && s.far() { // the try is made for this caller, who had else been told at once
+			hurried = true
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, patience)
+			defer cancel()
 		}
 		if !waiting {
 			waiting = true
 			s.waiters++
+			s.asked = came
 			defer func() { s.waiters-- }()
 			s.poke()
 		}
@@ -55,8 +64,8 @@ func (s *Supervisor[I]) release(l *life[I]) {
 	}
 }
 
-// refusal is why waiting is of no use, or nil. The mutex is held.
-func (s *Supervisor[I]) refusal(ctx context.Context) error {
+// refusal is why waiting is of no use to who came after that many tries, or nil. The mutex is held.
+func (s *Supervisor[I]) refusal(ctx context.Context, came int) error {
 	name := s.opts.Name
 	switch {
 	case s.closing:
@@ -66,15 +75,37 @@ func (s *Supervisor[I]) refusal(ctx context.Context) error {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return tool.Errorf(tool.Cancelled, "the call was cancelled while provider %q was starting; it was not sent", name)
 	case ctx.Err() != nil:
-		return tool.Errorf(tool.ProviderStarting, "provider %q is not ready yet%s; the call was not sent, try again in a few seconds", name, because(s.status.Reason))
+		return tool.Errorf(tool.ProviderStarting, "provider %q is not ready yet%s; the call was not sent, try again in a few seconds", name, because(s.trouble()))
 	case s.status.State == provider.Backoff:
-		wait := time.Until(s.retryAt)
-		if end, ok := ctx.Deadline(); wait > patience || ok && s.retryAt.After(end) {
+		next := s.next(came)
+		wait := time.Until(next)
+		if end, ok := ctx.Deadline(); wait > patience || ok && next.After(end) {
 			return tool.Errorf(tool.ProviderStarting, "provider %q failed%s; it is started again in %v, the call was not sent",
 				name, because(s.status.Reason), max(wait, 0).Round(time.Second/10))
 		}
 	}
 	return nil
+}
+
+// far reports whether the next try is further away than a caller waits for. The mutex is held.
+func (s *Supervisor[I]) far() bool {
+	return s.status.State == provider.Backoff && time.Until(s.retryAt) > patience
+}
+
+// next is when the next try is, in Backoff, for who came after that many. The mutex is held.
+func (s *Supervisor[I]) next(came int) time.Time {
+	if s.opts.TryOnCall && came == s.tries && s.soonest.Before(s.retryAt) {
+		return s.soonest
+	}
+	return s.retryAt
+}
+
+// trouble is why the instance is not ready: the reason of the state, or what came before it. The mutex is held.
+func (s *Supervisor[I]) trouble() string {
+	if s.status.Reason == "" && s.inARow > 0 {
+		return s.status.Failure
+	}
+	return s.status.Reason
 }
 
 func because(reason string) string {

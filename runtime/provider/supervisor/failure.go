@@ -43,28 +43,40 @@ func (s *Supervisor[I]) pause(ctx context.Context, fault error, well bool) {
 	if well {
 		wait = 0
 	}
-	s.retryAt = now.Add(wait)
+	s.retryAt, s.soonest = now.Add(wait), now.Add(max(limits.Min, callPause))
 	s.mu.Unlock()
 	if tooMany && !s.opts.NeverQuarantine {
 		s.Quarantine(fmt.Sprintf("it failed %d times within %v, the last time: %v", limits.Failures, limits.Window, fault))
 		return
 	}
 	s.enter(provider.Backoff, fault.Error())
-	timer := time.NewTimer(wait)
+	for s.paused(ctx) {
+	}
+}
+
+// callPause is the least time between a failure and the try that a call makes.
+const callPause = time.Second
+
+// paused waits for the next try, and reports whether to look again at when that is.
+func (s *Supervisor[I]) paused(ctx context.Context) bool {
+	s.mu.Lock()
+	next := s.retryAt
+	if s.waiters > 0 {
+		next = s.next(s.asked)
+	}
+	over := s.quarantine != "" || s.restart
+	s.mu.Unlock()
+	if over {
+		return false
+	}
+	timer := time.NewTimer(time.Until(next))
 	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-			return
-		case <-ctx.Done():
-			return
-		case <-s.wake:
-			s.mu.Lock()
-			over := s.quarantine != "" || s.restart
-			s.mu.Unlock()
-			if over {
-				return
-			}
-		}
+	select {
+	case <-timer.C:
+		return false
+	case <-ctx.Done():
+		return false
+	case <-s.wake:
+		return true
 	}
 }

@@ -57,7 +57,7 @@ func TestFailedStartsBackOffAndThenQuarantine(t *testing.T) {
 		b := run(t, supervisor.Options{}, func(n int) error { return fmt.Errorf("bad luck %d", n) })
 		_, _, err := b.acquire()
 		wantCode(t, err, tool.ProviderQuarantined)
-		if len(b.starts) != 5 {
+		if b.begun() != 5 {
 			t.Fatalf("%d starts", len(b.starts))
 		}
 		for i, want := range []time.Duration{200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond} {
@@ -124,7 +124,7 @@ func TestAServerIsTriedForEver(t *testing.T) {
 		time.Sleep(time.Minute)
 		_, _, err := b.acquire()
 		wantCode(t, err, tool.ProviderStarting) // told, rather than left waiting for a try in half a minute
-		time.Sleep(15 * time.Minute)
+		time.Sleep(15 * time.Minute)            // nobody calls, and it is tried all the same
 		if n := b.use(); n != 1 {
 			t.Errorf("instance %d", n)
 		}

@@ -69,6 +69,10 @@ type Options struct {
 	Backoff Backoff
 	// NeverQuarantine keeps trying however often it failed; only [Permanent] errors and [Supervisor.Quarantine] end that.
 	NeverQuarantine bool
+	// TryOnCall lets who acquires have a try a second after the last failure (later, if Backoff.Min is longer), however far
+	// away the next one is: for what costs nothing to try, such as a server elsewhere that may be back. All who wait share
+	// it, and who came before it failed is told then.
+	TryOnCall bool
 	// Mask hides secrets in the reason of a state, which may quote what the instance said; nil hides none.
 	Mask   func(string) string
 	Logger *slog.Logger // should name the provider; nil discards

@@ -9,6 +9,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -25,11 +26,14 @@ type Supervisor[I Instance] struct {
 	status  provider.Status
 	changed chan struct{} // closed, and replaced, when the state or the instance changes
 	retryAt time.Time     // in Backoff: when the next start is
+	soonest time.Time     // in Backoff: when a call may have it, see Options.TryOnCall
+	tries   int           // starts that were begun
 
 	life *life[I] // the instance that may be acquired; nil if none
 
 	// Wishes.
 	waiters    int    // who want a start
+	asked      int    // tries when the last of them came
 	woken      bool   // a start is wanted until one has succeeded
 	quarantine string // why no start may happen; "" if it may
 	restart    bool   // replace the instance, for a reason that is no failure
@@ -41,12 +45,15 @@ type Supervisor[I Instance] struct {
 	inARow int
 	recent []time.Time // the last ones, as many as quarantine
 
-	closing bool // Run has ended
+	closing bool // the context of Run has ended
 }
 
 // usable says whether the instance may be given to further users. The mutex is held.
 func (s *Supervisor[I]) usable() bool {
-	if s.life == nil || s.life.fault != nil || s.restart || s.quarantine != "" {
+	if s.life == nil || s.life.fault != nil || s.restart || s.quarantine != "" || s.closing {
+		return false
+	}
+	if s.outlived(s.life) { // else calls that follow each other closely would keep it for ever
 		return false
 	}
 	select {
@@ -89,16 +96,26 @@ func New[I Instance](start func(ctx context.Context) (I, error), opts *Options) 
 	return s, nil
 }
 
+// stopping is why an instance goes that no other follows.
+const stopping = "the daemon is stopping"
+
 // Run supervises until ctx ends, then stops the instance and returns nil. It is called once.
 func (s *Supervisor[I]) Run(ctx context.Context) error {
+	defer context.AfterFunc(ctx, s.close)() // who waits is told at once, not when everything is gone
 	for s.awaitDemand(ctx) {
 		s.oneLife(ctx)
 	}
-	s.mu.Lock()
-	s.closing = true
-	s.mu.Unlock()
-	s.enter(provider.Stopped, "the daemon is stopping")
+	s.close()
+	s.enter(provider.Stopped, stopping)
 	return nil
+}
+
+// close refuses everybody from now on.
+func (s *Supervisor[I]) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closing = true
+	s.broadcast()
 }
 
 // awaitDemand returns true when a start is wanted and allowed, false when ctx has ended.
@@ -149,8 +166,8 @@ func (s *Supervisor[I]) oneLife(ctx context.Context) {
 	s.status.LastSuccess = now
 	s.mu.Unlock()
 	s.enter(provider.Ready, "")
-	fault := s.attend(ctx, l)
-	s.retire(ctx, l, fault)
+	fault, why := s.attend(ctx, l)
+	s.retire(ctx, l, fault, why)
 	if fault != nil && ctx.Err() == nil {
 		s.opts.Logger.Warn("provider failed", "error", fault)
 		s.mu.Lock()
@@ -168,6 +185,7 @@ func (s *Supervisor[I]) tryStart(ctx context.Context) (inst I, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.mu.Lock()
+	s.tries++
 	s.restart, s.interrupted, s.giveUp = false, false, cancel
 	s.mu.Unlock()
 	defer func() {
@@ -184,19 +202,25 @@ func (s *Supervisor[I]) tryStart(ctx context.Context) (inst I, err error) {
 	return s.start(ctx)
 }
 
-// attend returns when the instance has to go: nil for a good reason, else why it failed.
-func (s *Supervisor[I]) attend(ctx context.Context, l *life[I]) error {
+// attend returns when the instance has to go: why it failed, or else the good reason for it.
+func (s *Supervisor[I]) attend(ctx context.Context, l *life[I]) (fault error, why string) {
 	for {
 		s.mu.Lock()
-		fault := l.fault
-		over := s.quarantine != "" || s.restart
+		fault, restart, quarantine := l.fault, s.restart, s.quarantine
 		due, next := s.due(l)
+		if due != "" {
+			s.life = nil // before anybody else begins to use it
+		}
 		s.mu.Unlock()
 		switch {
 		case fault != nil:
-			return fault
-		case over || due:
-			return nil
+			return fault, ""
+		case quarantine != "":
+			return nil, quarantine
+		case restart:
+			return nil, "it is started anew, as the operator wants"
+		case due != "":
+			return nil, due
 		}
 		var timer *time.Timer
 		var expired <-chan time.Time
@@ -206,9 +230,9 @@ func (s *Supervisor[I]) attend(ctx context.Context, l *life[I]) error {
 		}
 		select {
 		case <-l.instance.Done():
-			return ending(l.instance)
+			return ending(l.instance), ""
 		case <-ctx.Done():
-			return nil
+			return nil, stopping
 		case <-s.wake:
 		case <-expired:
 		}
@@ -226,9 +250,9 @@ func ending(inst Instance) error {
 	return errors.New("it ended by itself")
 }
 
-// due says whether the instance has been idle, or lived, for too long, else when to look again (0: never). The mutex is
-// held.
-func (s *Supervisor[I]) due(l *life[I]) (now bool, next time.Duration) {
+// due says why the instance has to go, having been idle, or lived, for too long; else "" and when to look again (0: never).
+// The mutex is held.
+func (s *Supervisor[I]) due(l *life[I]) (why string, next time.Duration) {
 	if idle := s.opts.IdleTimeout; idle > 0 && s.opts.Lazy {
 		next = idle
 		if s.opts.Wanted() {
@@ -236,37 +260,47 @@ func (s *Supervisor[I]) due(l *life[I]) (now bool, next time.Duration) {
 		}
 		if l.users == 0 {
 			if next = idle - time.Since(l.lastUse); next <= 0 {
-				return true, 0
+				return fmt.Sprintf("nobody has used it for %v; the next call starts it", idle), 0
 			}
 		}
+	}
+	if s.outlived(l) {
+		return fmt.Sprintf("it has run for %v, the longest that it may; it is started anew", s.opts.MaxLifetime), 0
 	}
 	if life := s.opts.MaxLifetime; life > 0 {
 		left := life - time.Since(l.born)
 		if left <= 0 {
-			if l.users == 0 {
-				return true, 0
-			}
 			left = time.Second // in use: look again soon
 		}
 		if next == 0 || left < next {
 			next = left
 		}
 	}
-	return false, next
+	return "", next
+}
+
+// outlived reports whether an instance that nobody uses has reached the longest life that it may have. The mutex is held.
+func (s *Supervisor[I]) outlived(l *life[I]) bool {
+	return s.opts.MaxLifetime > 0 && l.users == 0 && time.Since(l.born) >= s.opts.MaxLifetime
 }
 
 // retire takes the instance away from new users, waits for the others unless it has failed, and stops it.
-func (s *Supervisor[I]) retire(ctx context.Context, l *life[I], fault error) {
+func (s *Supervisor[I]) retire(ctx context.Context, l *life[I], fault error, why string) {
 	s.mu.Lock()
 	s.life = nil
+	quarantined := s.quarantine != ""
 	s.mu.Unlock()
 	ctx, cancel := s.grace(ctx)
 	defer cancel()
-	if fault != nil {
+	switch {
+	case fault != nil:
 		cancel() // nothing is to be hoped from its grace
 		s.enter(provider.Backoff, fault.Error())
-	} else {
-		s.enter(provider.Draining, "")
+	case quarantined: // nobody is to wait for another
+		s.enter(provider.Quarantined, why)
+		s.awaitRelease(ctx, l)
+	default:
+		s.enter(provider.Draining, why)
 		s.awaitRelease(ctx, l)
 	}
 	l.instance.Stop(ctx)

@@ -44,6 +44,7 @@ func (t *thing) Stop(ctx context.Context) {
 type bench struct {
 	*supervisor.Supervisor[*thing]
 	t      *testing.T
+	mu     sync.Mutex
 	starts []time.Duration // since the beginning
 	things []*thing
 	states []string
@@ -59,7 +60,9 @@ func run(t *testing.T, opts supervisor.Options, fail func(n int) error) *bench {
 	opts.Name = "p"
 	opts.OnStatus = func(s provider.Status) { b.states = append(b.states, string(s.State)) }
 	s, err := supervisor.New(func(ctx context.Context) (*thing, error) {
+		b.mu.Lock()
 		b.starts = append(b.starts, time.Since(begin))
+		b.mu.Unlock()
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
@@ -112,6 +115,14 @@ func (b *bench) use() int {
 	}
 	release()
 	return n
+}
+
+// begun is how many starts were begun, once nothing goes on.
+func (b *bench) begun() int {
+	synctest.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.starts)
 }
 
 func (b *bench) wantStates(want ...provider.State) {
