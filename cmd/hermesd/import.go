@@ -33,9 +33,6 @@ What could not be carried over as it was is listed on standard error.`,
 			if err != nil {
 				return err
 			}
-			if err := checkImport(result); err != nil {
-				return err
-			}
 			if envFile != "" {
 				if err := writeNew(envFile, result.EnvFile()); err != nil {
 					return err
@@ -68,7 +65,10 @@ func (c *cli) readImport(paths []string) (*importer.Result, error) {
 		}
 		files = append(files, importer.File{Path: absolute, Data: data})
 	}
-	opts := &importer.Options{Taken: c.providerNames()}
+	opts := &importer.Options{Taken: c.providerNames(), LookupEnv: os.LookupEnv, Exists: func(path string) bool {
+		_, err := os.Stat(path)
+		return err == nil
+	}}
 	if home, err := os.UserHomeDir(); err == nil {
 		opts.Home = home
 	}
@@ -101,20 +101,6 @@ func (c *cli) providerNames() []string {
 		names = append(names, cfg.MCPServers[i].Name)
 	}
 	return names
-}
-
-// checkImport loads what would be written, as if every variable that it wants were set.
-func checkImport(result *importer.Result) error {
-	env := &config.Environment{Lookup: func(name string) (string, bool) {
-		if value, ok := os.LookupEnv(name); ok && value != "" {
-			return value, true
-		}
-		return "http://set.later", true // good for any place, a url's, too
-	}}
-	if _, diags := config.Parse("imported.hcl", result.HCL(), env); diags.HasErrors() {
-		return fmt.Errorf("what the files say cannot be configured: %w", diags.Err())
-	}
-	return nil
 }
 
 // writeNew writes a file for the user alone, and replaces none.

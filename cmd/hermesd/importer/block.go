@@ -1,42 +1,65 @@
 package importer
 
 import (
-	"net/url"
-	"strconv"
+	"regexp"
+	"slices"
 	"strings"
-
-	"github.com/hermesd/hermesd/internal/redact"
 )
 
-// block imports one server.
-func (im *importing) block(format Format, name string, v value) {
+// one imports one server.
+func (im *importing) one(name string, v value) {
 	im.server = name
 	if v.kind != object {
 		im.note("", "left out: it is no object but %s", v.kind)
 		return
 	}
-	command, isProcess := v.get("command")
-	address, isRemote := firstOf(v, "url", "serverUrl", "httpUrl")
-	switch {
-	case isProcess == isRemote:
-		im.note("", "left out: a server has either a command or a url")
-		return
-	case isProcess && command.kind != str && command.kind != array, isRemote && address.kind != str:
-		im.note("", "left out: its command or url is no text")
-		return
+	im.label = im.labelFor(name)
+	s := &Server{Name: im.label, file: im.section.path, title: name}
+	im.block, im.own = s, nil
+	env, _ := v.get("env")
+	s.Env = im.pairs("env", env, func(name, value string) text {
+		return im.expand("env."+name, value, secretValue(name, value), name, "")
+	})
+	im.own = map[string]text{}
+	for _, p := range s.Env {
+		im.own[p.name] = p.value
 	}
-	im.label, im.vague = im.labelFor(name), false
-	s := &Server{Name: im.label}
-	if isProcess {
-		im.process(s, v, command)
-	} else {
-		s.URL = im.address("url", address.text)
-	}
+	words := im.target(v)
 	for _, m := range v.members {
-		im.member(s, format, m.name, m.value)
+		im.member(m.name, m.value)
 	}
-	s.Disabled = s.Disabled || im.vague
+	if len(s.Command) > 0 {
+		im.place(words)
+		im.noteKept()
+	}
 	im.result.Servers = append(im.result.Servers, *s)
+}
+
+// target reads what is started or connected to. A block with both, or neither, is for check to refuse, unless its type says
+// which one counts. It returns the words of a command.
+func (im *importing) target(v value) (words []string) {
+	command, isProcess := firstOf(v, "command")
+	address, isRemote := firstOf(v, "url", "serverUrl", "httpUrl")
+	transport, _ := firstOf(v, "type", "transport")
+	if isProcess && isRemote && transport.text != "" {
+		isProcess = strings.EqualFold(transport.text, "stdio")
+		isRemote = !isProcess
+		im.note("type", "of command and url, the one for %q counts", transport.text)
+	}
+	if isProcess {
+		words = im.process(v, command)
+	}
+	if isRemote {
+		im.block.URL = im.address("url", lowerScheme(strings.TrimSpace(address.text)))
+	}
+	return words
+}
+
+var upperScheme = regexp.MustCompile(`(?i)^https?://`)
+
+// lowerScheme writes https:// for HTTPS://.
+func lowerScheme(address string) string {
+	return upperScheme.ReplaceAllStringFunc(address, strings.ToLower)
 }
 
 func firstOf(v value, names ...string) (value, bool) {
@@ -48,120 +71,35 @@ func firstOf(v value, names ...string) (value, bool) {
 	return value{}, false
 }
 
-// process reads command and args.
-func (im *importing) process(s *Server, v, command value) {
-	words, _ := command.texts()
-	if len(words) == 1 && strings.Contains(words[0], " ") && !strings.ContainsAny(words[0], `/\`) {
-		im.note("command", "%q was split at its spaces, as a shell would", words[0])
-		words = strings.Fields(words[0])
-	}
-	if args, ok := v.get("args"); ok {
-		list, ok := args.texts()
-		if !ok {
-			im.note("args", "left out: it is no list of texts")
-		}
-		words = append(words, list...)
-	}
-	flag := ""
-	for i, w := range words {
-		s.Command = append(s.Command, im.argument(i, w, flag))
-		flag = ""
-		if name := strings.TrimLeft(w, "-"); i > 0 && name != w && !strings.Contains(w, "=") && redact.SecretName(name) {
-			flag = name // the next word is its value
-		}
-	}
-}
-
-// argument reads one word of a command line. flag is the flag that it is the value of, if that is a secret.
-func (im *importing) argument(i int, w, flag string) text {
-	const key = "args"
-	if i == 0 {
-		return im.expand("command", w, false, "", "")
-	}
-	if flag != "" && !strings.HasPrefix(w, "-") {
-		return im.expand(key, w, true, envName(im.label, flag), "")
-	}
-	if name, value, ok := strings.Cut(w, "="); ok && strings.HasPrefix(w, "-") {
-		if bare := strings.TrimLeft(name, "-"); redact.SecretName(bare) || secretValue(value) {
-			return im.expand(key, w, true, envName(im.label, bare), name+"=")
-		}
-	}
-	if name, value, ok := strings.Cut(w, ":"); ok && redact.SecretName(name) && strings.TrimSpace(value) != "" && !strings.Contains(name, "/") { // mcp-remote --header "Authorization: Bearer …"
-		prefix := w[:len(w)-len(strings.TrimLeft(value, " "))]
-		return im.expand(key, w, true, envName(im.label, name), prefix+scheme(strings.TrimLeft(value, " ")))
-	}
-	if strings.Contains(w, "://") {
-		return im.address(key, w)
-	}
-	if name, value, ok := strings.Cut(w, "="); ok && variable.MatchString(name) && (redact.SecretName(name) || secretValue(value)) { // docker -e NAME=value
-		return im.expand(key, w, true, name, name+"=")
-	}
-	return im.expand(key, w, secretValue(w), envName(im.label, "ARG", strconv.Itoa(i)), "")
-}
-
-// scheme is the word before a header's secret, with its space.
-func scheme(value string) string {
-	for _, word := range []string{"Bearer ", "bearer ", "Basic ", "Token ", "token "} {
-		if strings.HasPrefix(value, word) {
-			return word
-		}
-	}
-	return ""
-}
-
-// address reads a URL. Passwords and secret parameters in it are taken out; a URL with a login is one secret as a whole.
-func (im *importing) address(key, s string) text {
-	if hasLogin(s) && !reference.MatchString(s) {
-		return im.expand(key, s, true, envName(im.label, "URL"), "")
-	}
-	base, query, ok := strings.Cut(s, "?")
-	if !ok {
-		return im.expand(key, s, false, "", "")
-	}
-	t := im.expand(key, base, false, "", "")
-	separator := "?"
-	for _, parameter := range strings.Split(query, "&") {
-		name, v, _ := strings.Cut(parameter, "=")
-		plain, err := url.QueryUnescape(v)
-		if err != nil {
-			plain = v
-		}
-		t = append(t, part{literal: separator})
-		t = append(t, im.expand(key, parameter, redact.SecretName(name) || secretValue(plain), envName(im.label, name), name+"=")...)
-		separator = "&"
-	}
-	return t
-}
+// transports are those that hermesd speaks, as files name them.
+var transports = []string{"", "stdio", "http", "sse", "streamable-http", "streamablehttp", "streamable_http", "local", "remote"}
 
 // member reads everything else that a server has.
-func (im *importing) member(s *Server, format Format, key string, v value) {
+func (im *importing) member(key string, v value) {
+	s := im.block
 	switch key {
-	case "command", "args", "url", "serverUrl", "httpUrl":
+	case "command", "args", "url", "serverUrl", "httpUrl", "env":
 	case "type", "transport":
-		switch strings.ToLower(v.text) {
-		case "stdio", "http", "sse", "streamable-http", "streamablehttp", "streamable_http", "local", "remote", "":
-		default:
-			im.note(key, "transport %q is unknown here; the block is switched off", v.text)
-			s.Disabled = true
+		if !slices.Contains(transports, strings.ToLower(v.text)) {
+			im.off(key, "transport %q is unknown here", v.text)
 		}
-	case "env":
-		s.Env = im.pairs(key, v, func(name, value string) text {
-			return im.expand(key+"."+name, value, redact.SecretName(name) && value != "" || secretValue(value), name, "")
-		})
 	case "headers":
-		s.Headers = im.pairs(key, v, func(name, value string) text {
-			secret := redact.SecretName(name) || secretValue(value) || scheme(value) != ""
-			return im.expand(key+"."+name, value, secret, envName(im.label, name), scheme(value))
-		})
+		s.Headers = im.pairs(key, v, func(name, value string) text { return im.header(key+"."+name, name, value) })
 	case "cwd", "working_directory":
 		s.Cwd = im.expand(key, v.text, false, "", "")
-	case "disabled":
-		s.Disabled = s.Disabled || v.isTrue()
-	case "enabled":
-		s.Disabled = s.Disabled || !v.isTrue()
+	case "disabled", "enabled":
+		on, ok := v.truth()
+		if !ok && v.kind != null {
+			im.off(key, "it is neither true nor false")
+		}
+		s.Disabled = s.Disabled || ok && on == (key == "disabled")
 	case "description", "name", "icon", "gallery", "version", "note", "comment", "$schema", "//", "_comment":
 	default:
-		if !im.setting(s, format, key, v) {
+		switch {
+		case im.setting(key, v):
+		case filterKey.MatchString(key):
+			im.unreadable(key)
+		default:
 			im.note(key, "not carried over")
 		}
 	}
@@ -170,18 +108,35 @@ func (im *importing) member(s *Server, format Format, key string, v value) {
 func (im *importing) pairs(key string, v value, read func(name, value string) text) []pair {
 	var list []pair
 	for _, m := range v.members {
-		if key == "env" && !variable.MatchString(m.name) {
+		switch {
+		case key == "env" && !variable.MatchString(m.name):
 			im.note(key+"."+m.name, "left out: it is no name of an environment variable")
-			continue
-		}
-		if m.value.kind == object || m.value.kind == array {
+		case m.value.kind == object || m.value.kind == array:
 			im.note(key+"."+m.name, "left out: it is %s instead of a text", m.value.kind)
-			continue
+		default:
+			list = append(list, pair{m.name, read(m.name, m.value.text)})
 		}
-		list = append(list, pair{m.name, read(m.name, m.value.text)})
 	}
-	if v.kind != object && v.kind != null {
+	if v.kind != object && v.kind != null && v.kind != "" {
 		im.note(key, "left out: it is %s instead of an object", v.kind)
 	}
 	return list
+}
+
+// keepers are servers that keep what they write beside their own program, by the variable that names another place.
+var keepers = map[string]string{"server-memory": "MEMORY_FILE_PATH"}
+
+// noteKept tells of a server that writes where isolation does not let it: a runner's caches are open to it, the folder of an
+// installed program is not.
+func (im *importing) noteKept() {
+	for _, word := range im.block.Command {
+		literal, _ := word.plain()
+		for name, env := range keepers {
+			if _, given := im.own[env]; given || !strings.Contains(literal, name) || isRunner(im.block.Command[0]) {
+				continue
+			}
+			im.note("env", "it writes beside its own program, where isolation lets it read only: set %s to a file of yours, or allow_write to its folder", env)
+			return
+		}
+	}
 }

@@ -1,17 +1,20 @@
 // Package importer turns the files in which other programs keep their MCP servers into hermesd's configuration: those of
 // Claude Desktop, Claude Code, Cursor, VS Code and Hermes. Nothing is guessed in silence: what a file says that the
-// configuration cannot, or that had to be changed, is noted; what looks like a secret becomes secret("env:NAME").
+// configuration cannot, or that had to be changed, is noted; what looks like a secret becomes secret("env:NAME"); a server
+// that cannot work as it stands is written switched off, with the reason.
 package importer
 
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 )
 
-// MaxFile bounds a file, in bytes.
-const MaxFile = 4 << 20
+// What is read at most: bytes of a file, and servers of all files.
+const (
+	MaxFile    = 4 << 20
+	MaxServers = 1000
+)
 
 // Format is whose file it is.
 type Format string
@@ -35,6 +38,18 @@ type Options struct {
 	Home string
 	// Taken are names that servers may not have, because the configuration has them already.
 	Taken []string
+	// LookupEnv finds a variable of the present environment, as os.LookupEnv does: a secret takes no name that has another
+	// value there.
+	LookupEnv func(name string) (string, bool)
+	// Exists reports whether there is a file, which tells what relative paths start at.
+	Exists func(path string) bool
+}
+
+func (o *Options) lookup(name string) (string, bool) {
+	if o.LookupEnv == nil {
+		return "", false
+	}
+	return o.LookupEnv(name)
 }
 
 // Result is what became of the files.
@@ -80,6 +95,12 @@ type Server struct {
 	Settings []setting
 	OAuth    []setting
 	Disabled bool
+	// Reasons are why it is switched off although the file did not say so.
+	Reasons []string
+	// Broken says that hermesd would refuse the block: it is written as a comment, with what stands for it.
+	Broken bool
+
+	file, title string // where it comes from, for notes
 }
 
 type pair struct {
@@ -94,18 +115,33 @@ func Read(files []File, opts *Options) (*Result, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	im := &importing{opts: opts, result: &Result{}, names: map[string]bool{}, vars: map[string]string{}}
+	im := &importing{opts: opts, result: &Result{}, names: map[string]bool{}, vars: map[string]string{}, ambient: map[string]bool{}}
 	for _, name := range opts.Taken {
 		im.names[name] = true
 	}
+	var sections []section
 	for i := range files {
-		if err := im.file(&files[i]); err != nil {
+		found, err := sectionsOf(&files[i])
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", files[i].Path, err)
 		}
+		sections = append(sections, found...)
+	}
+	count := 0
+	for _, s := range sections {
+		count += len(s.servers.members)
+		im.findAmbient(s.servers)
+	}
+	if count > MaxServers {
+		return nil, fmt.Errorf("the files name %d servers; at most %d are taken at once", count, MaxServers)
+	}
+	for _, s := range sections {
+		im.read(s)
 	}
 	if len(im.result.Servers) == 0 {
-		return nil, errors.New("the files name no MCP server")
+		return nil, errors.New(strings.Join(append([]string{"the files name no MCP server"}, im.notes()...), "\n"))
 	}
+	im.check()
 	return im.result, nil
 }
 
@@ -115,136 +151,103 @@ type importing struct {
 	result *Result
 	names  map[string]bool   // of servers
 	vars   map[string]string // environment variables to their values
+	// ambient are variables that the files take from the environment: no secret of a file may have the name of one.
+	ambient map[string]bool
 
-	path   string // of the present file
-	server string // as the file names it
-	label  string // as the configuration names it
-	vague  bool   // it has a placeholder that means nothing here
-	inputs map[string]input
+	section section          // the present one
+	inputs  map[string]input // of it
+	server  string           // as the file names it
+	label   string           // as the configuration names it
+	block   *Server
+	own     map[string]text // the variables that the present server is given
+	ownStay bool            // references to those stay what they are: the program resolves them itself
 }
 
-func (im *importing) file(f *File) error {
+// section is a list of servers in a file.
+type section struct {
+	path    string
+	format  Format
+	servers value
+	inputs  value  // VS Code's
+	project string // the folder that Claude Code keeps these servers for; "" for all folders
+}
+
+// sectionsOf reads a file and finds where its servers are.
+func sectionsOf(f *File) ([]section, error) {
 	if len(f.Data) > MaxFile {
-		return fmt.Errorf("the file has more than %d bytes", MaxFile)
+		return nil, fmt.Errorf("the file has more than %d bytes", MaxFile)
 	}
-	im.path, im.server, im.inputs = f.Path, "", map[string]input{}
 	root, err := decode(f)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	format, servers := recognise(root)
-	switch format {
-	case "":
-		return errors.New("it has none of mcpServers (Claude, Cursor), servers (VS Code) and mcp_servers (Hermes)")
-	case VSCode:
-		im.readInputs(servers)
-		servers, _ = servers.get("servers")
+	found := recognise(root)
+	if len(found) == 0 {
+		return nil, errors.New("it has none of mcpServers (Claude, Cursor), servers (VS Code) and mcp_servers (Hermes)")
 	}
-	if servers.kind != object {
-		return fmt.Errorf("the list of servers is no object but %s", servers.kind)
+	for i := range found {
+		found[i].path = f.Path
+		if s := found[i].servers; s.kind != object {
+			return nil, fmt.Errorf("the list of servers is no object but %s", s.kind)
+		}
 	}
-	for _, m := range servers.members {
-		im.block(format, m.name, m.value)
+	return found, nil
+}
+
+// recognise finds the lists of servers.
+func recognise(root value) []section {
+	var found []section
+	if v, ok := root.get("mcpServers"); ok {
+		found = append(found, section{format: MCPServers, servers: v})
+	}
+	projects, _ := root.get("projects")
+	for _, p := range projects.members {
+		if v, ok := p.value.get("mcpServers"); ok && len(v.members) > 0 {
+			found = append(found, section{format: MCPServers, servers: v, project: p.name})
+		}
+	}
+	if len(found) > 0 {
+		return found
+	}
+	if v, ok := root.get("mcp_servers"); ok {
+		return []section{{format: Hermes, servers: v}}
+	}
+	editor, _ := root.get("mcp")
+	for _, v := range []value{root, editor} {
+		if servers, ok := v.get("servers"); ok {
+			inputs, _ := v.get("inputs")
+			return []section{{format: VSCode, servers: servers, inputs: inputs}}
+		}
 	}
 	return nil
 }
 
-// recognise finds where the servers are. For VS Code that is what holds both servers and inputs.
-func recognise(root value) (Format, value) {
-	if v, ok := root.get("mcpServers"); ok {
-		return MCPServers, v
+func (im *importing) read(s section) {
+	im.section, im.inputs = s, map[string]input{}
+	im.readInputs(s.inputs)
+	for _, m := range s.servers.members {
+		im.one(m.name, m.value)
 	}
-	if v, ok := root.get("mcp_servers"); ok {
-		return Hermes, v
-	}
-	if _, ok := root.get("servers"); ok {
-		return VSCode, root
-	}
-	if v, ok := root.get("mcp"); ok {
-		if _, ok := v.get("servers"); ok {
-			return VSCode, v
-		}
-	}
-	return "", value{}
 }
 
 func (im *importing) note(key, format string, args ...any) {
-	im.result.Notes = append(im.result.Notes, Note{File: im.path, Server: im.server, Key: key, Text: fmt.Sprintf(format, args...)})
+	im.result.Notes = append(im.result.Notes, Note{File: im.section.path, Server: im.server, Key: key, Text: fmt.Sprintf(format, args...)})
 }
 
-// maxLabel is the longest label of a block, see the configuration's reference.
-const maxLabel = 32
-
-// labelFor makes a block's label of a server's name.
-func (im *importing) labelFor(name string) string {
-	var b strings.Builder
-	for _, r := range strings.ToLower(name) {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
-			b.WriteRune(r)
-		} else {
-			b.WriteByte('-')
-		}
+// off switches the present block off, for a reason that the operator can mend.
+func (im *importing) off(key, format string, args ...any) {
+	reason := fmt.Sprintf(format, args...)
+	im.note(key, "%s; the block is switched off", reason)
+	if key != "" {
+		reason = key + ": " + reason
 	}
-	label := b.String()
-	for _, c := range []string{"_", "-"} {
-		for strings.Contains(label, c+c) {
-			label = strings.ReplaceAll(label, c+c, c)
-		}
-	}
-	if label = strings.Trim(label[:min(len(label), maxLabel)], "-_"); label == "" {
-		label = "server"
-	}
-	free := label
-	for n := 2; im.names[free]; n++ {
-		suffix := fmt.Sprintf("-%d", n)
-		free = label[:min(len(label), maxLabel-len(suffix))] + suffix
-	}
-	im.names[free] = true
-	if free != name {
-		im.note("", "named %q here; names have lower-case letters, digits, - and _, and are unique", free)
-	}
-	return free
+	im.block.Disabled, im.block.Reasons = true, append(im.block.Reasons, reason)
 }
 
-// needs notes an environment variable that the configuration wants, and returns its name: another one if that has
-// another value already.
-func (im *importing) needs(name, value string) string {
-	free := name
-	for n := 1; ; n++ {
-		held, taken := im.vars[free]
-		if !taken {
-			break
-		}
-		if held == value || value == "" {
-			return free
-		}
-		if held == "" { // another file has the value
-			i := slices.IndexFunc(im.result.Variables, func(s Variable) bool { return s.Env == free })
-			im.result.Variables[i].Value, im.vars[free] = value, value
-			return free
-		}
-		if free = envName(im.label, name); n > 1 {
-			free = fmt.Sprintf("%s_%d", free, n)
-		}
+func (im *importing) notes() []string {
+	var list []string
+	for _, n := range im.result.Notes {
+		list = append(list, n.String())
 	}
-	im.vars[free] = value
-	im.result.Variables = append(im.result.Variables, Variable{free, value})
-	return free
-}
-
-// envName makes a variable's name of some words.
-func envName(words ...string) string {
-	var b strings.Builder
-	for _, r := range strings.ToUpper(strings.Join(words, "_")) {
-		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
-			b.WriteRune(r)
-		} else if s := b.String(); s != "" && s[len(s)-1] != '_' {
-			b.WriteByte('_')
-		}
-	}
-	name := strings.Trim(b.String(), "_")
-	if name == "" || name[0] <= '9' {
-		name = "MCP_" + name
-	}
-	return name
+	return list
 }

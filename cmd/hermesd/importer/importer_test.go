@@ -1,6 +1,7 @@
 package importer_test
 
 import (
+	stdcmp "cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -38,6 +39,29 @@ func load(t testing.TB, hcl []byte, r *importer.Result) *config.Config {
 		t.Fatalf("%v\n%s", diags.Err(), hcl)
 	}
 	return cfg
+}
+
+// loads is why a block of a result cannot be loaded, whatever the variables that the files did not have may be.
+func loads(r *importer.Result) (reason string) {
+	values := map[string]string{}
+	for _, v := range r.Variables {
+		values[v.Env] = v.Value
+	}
+	for i := range r.Servers {
+		one := importer.Result{Servers: r.Servers[i : i+1]}
+		for _, other := range []string{"http://later.example", "1", "word"} {
+			env := &config.Environment{Lookup: func(name string) (string, bool) { return stdcmp.Or(values[name], other), true }}
+			_, diags := config.Parse("/etc/c.hcl", append([]byte("state_dir = \"/x\"\n"), one.HCL()...), env)
+			if reason = diags.Error(); !diags.HasErrors() {
+				reason = ""
+				break
+			}
+		}
+		if reason != "" {
+			return reason
+		}
+	}
+	return ""
 }
 
 // Each archive holds one file as a program keeps it, with its path as its name, and what becomes of it. Its comment says
@@ -218,6 +242,7 @@ func FuzzRead(f *testing.F) {
 		f.Add(strings.HasSuffix(a.Files[0].Name, ".yaml"), a.Files[0].Data)
 	}
 	f.Add(false, []byte(`{/*/ "a" /*/"mcpServers":{"A__b":{"command":"a b","args":["${x}","$${y}","%{z}",1,true],},"é":{"url":"http://a?k=%zz&token=","type":"ws"}}}//`))
+	f.Add(false, []byte(`{"mcpServers":{"a":{"command":"sh","args":["-c","A=sk-123456789 x --key \"b c\" ${A}"," ","-e","X=y z"],"env":{"A":"1\u0000\u202e","B":"{\"a\":\"Bearer x123456\"}"},"tools":{"include":{"a":1}},"timeout":1e300},"b":{"url":" HTTPS://u:p@h/s/${X:-a?b&c}?d=%zz#e","headers":{"a b":"c\nd"}}}}`))
 	f.Fuzz(func(t *testing.T, isYAML bool, data []byte) {
 		path := "/x/m.json"
 		if isYAML {
@@ -227,11 +252,8 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_, diags := config.Parse("/etc/c.hcl", r.HCL(), &config.Environment{Lookup: func(string) (string, bool) { return "value", true }})
-		for _, d := range diags.Items() {
-			if strings.Contains(d.Summary, "Invalid expression") || strings.Contains(strings.ToLower(d.Summary), "syntax") || strings.Contains(d.Summary, "Missing") {
-				t.Errorf("what was written is no HCL: %v\n%s", d, r.HCL())
-			}
+		if reason := loads(r); reason != "" {
+			t.Errorf("what was written cannot be loaded: %s\n%s", reason, r.HCL())
 		}
 	})
 }

@@ -7,36 +7,41 @@ import (
 )
 
 // setting reads what only some programs have. It reports whether the configuration has a place for it.
-func (im *importing) setting(s *Server, format Format, key string, v value) bool {
+func (im *importing) setting(key string, v value) bool {
+	s := im.block
 	set := func(name, expression string) bool {
 		s.Settings = append(s.Settings, setting{name, expression})
 		return true
 	}
 	unit := time.Millisecond
-	if format == Hermes {
+	if im.section.format == Hermes {
 		unit = time.Second
 	}
 	switch key {
 	case "timeout":
-		return im.duration(key, v, unit, 24*time.Hour, set)
+		return im.duration(key, key, v, unit, bounds{time.Second, 24 * time.Hour})
 	case "connect_timeout":
-		return im.duration(key, v, unit, 10*time.Minute, set)
+		return im.duration(key, key, v, unit, bounds{100 * time.Millisecond, 10 * time.Minute})
+	case "idle_timeout", "max_lifetime":
+		return im.duration(key, key, v, unit, bounds{0, 365 * 24 * time.Hour})
+	case "idle_timeout_seconds", "max_lifetime_seconds":
+		return im.duration(key, strings.TrimSuffix(key, "_seconds"), v, time.Second, bounds{0, 365 * 24 * time.Hour})
 	case "supports_parallel_tool_calls":
 		return set("parallel", strconv.FormatBool(v.isTrue()))
 	case "tools":
-		return im.tools(s, v)
-	case "includeTools", "includedTools", "allowedTools":
-		s.Include, _ = v.texts()
-	case "excludeTools", "excludedTools", "disabledTools":
-		s.Exclude, _ = v.texts()
+		im.tools(v)
+	case "includeTools", "includedTools", "allowedTools", "enabledTools", "enabled_tools", "allowed_tools":
+		im.include(key, v)
+	case "excludeTools", "excludedTools", "disabledTools", "disabled_tools":
+		im.exclude(key, v)
 	case "envFile":
 		im.note(key, "not read: put the variables of %s into env, or into hermesd's own environment and their names into pass_env", v.text)
 	case "alwaysAllow", "autoApprove", "trust":
 		im.note(key, "not carried over: hermesd decides by rules which calls need a human (see the block rule)")
 	case "auth":
-		return im.auth(s, v)
+		return im.auth(v)
 	case "oauth":
-		im.oauth(s, v)
+		im.oauth(v)
 	case "sampling", "elicitation":
 		im.note(key, "not carried over: whether a server may ask is the agent's client's to say")
 	default:
@@ -45,8 +50,11 @@ func (im *importing) setting(s *Server, format Format, key string, v value) bool
 	return true
 }
 
-// duration reads a number of units, or a text with its unit.
-func (im *importing) duration(key string, v value, unit, most time.Duration, set func(key, expression string) bool) bool {
+// bounds are those of a setting, see the configuration's reference.
+type bounds struct{ least, most time.Duration }
+
+// duration reads a number of units, or a text with its unit, for a key of the configuration.
+func (im *importing) duration(key, name string, v value, unit time.Duration, b bounds) bool {
 	n, err := strconv.ParseFloat(v.text, 64)
 	if err != nil {
 		d, err := time.ParseDuration(v.text)
@@ -55,15 +63,16 @@ func (im *importing) duration(key string, v value, unit, most time.Duration, set
 		}
 		n, unit = d.Seconds(), time.Second
 	}
-	d := time.Duration(n * float64(unit)).Round(time.Millisecond)
-	if d < time.Second || d > most {
-		im.note(key, "%s is %v, which is out of bounds here; the default counts", v.text, d)
+	if seconds := n * unit.Seconds(); !(seconds >= b.least.Seconds() && seconds <= b.most.Seconds()) {
+		im.note(key, "%s is %gs, which is out of bounds here; the default counts", v.text, seconds)
 		return true
 	}
 	if unit == time.Millisecond {
 		im.note(key, "%s was read as milliseconds", v.text)
 	}
-	return set(key, quote(shortDuration(d)))
+	d := time.Duration(n * float64(unit)).Round(time.Millisecond)
+	im.block.Settings = append(im.block.Settings, setting{name, quote(shortDuration(d))})
+	return true
 }
 
 // shortDuration writes "2m" for "2m0s".
@@ -78,32 +87,10 @@ func shortDuration(d time.Duration) string {
 	return s
 }
 
-// tools reads the filter of Hermes' files, and the lists of tools of others.
-func (im *importing) tools(s *Server, v value) bool {
-	if v.kind != object {
-		list, ok := v.texts()
-		s.Include = list
-		return ok && !(len(list) == 1 && list[0] == "*")
-	}
-	for _, m := range v.members {
-		switch m.name {
-		case "include":
-			s.Include, _ = m.value.texts()
-		case "exclude":
-			s.Exclude, _ = m.value.texts()
-		case "resources", "prompts":
-			s.Settings = append(s.Settings, setting{m.name, strconv.FormatBool(m.value.isTrue())})
-		default:
-			im.note("tools."+m.name, "not carried over")
-		}
-	}
-	return true
-}
-
 // auth is Hermes' "oauth", or Cursor's registration.
-func (im *importing) auth(s *Server, v value) bool {
+func (im *importing) auth(v value) bool {
 	if v.kind == object {
-		im.oauth(s, v)
+		im.oauth(v)
 		return true
 	}
 	if strings.EqualFold(v.text, "oauth") {
@@ -114,7 +101,8 @@ func (im *importing) auth(s *Server, v value) bool {
 }
 
 // oauth reads a registration at an authorization server, under the names that programs give its parts.
-func (im *importing) oauth(s *Server, v value) {
+func (im *importing) oauth(v value) {
+	s := im.block
 	for _, m := range v.members {
 		switch strings.ToLower(strings.ReplaceAll(m.name, "_", "")) {
 		case "clientid":

@@ -22,6 +22,27 @@ func (r *Result) HCL() []byte {
 
 func (s *Server) write(b *bytes.Buffer) {
 	fmt.Fprintf(b, "mcp_server %s {\n", quote(s.Name))
+	for _, reason := range s.Reasons {
+		fmt.Fprintf(b, "# Switched off: %s\n", strings.Join(strings.Fields(reason), " "))
+	}
+	var body bytes.Buffer
+	s.writeBody(&body)
+	if s.Broken { // what would be refused, for whoever mends it, and what loads in its place
+		for line := range strings.Lines(string(hclwrite.Format(body.Bytes()))) {
+			b.WriteString("# " + line)
+		}
+		body.Reset()
+		(&Server{URL: literal(replaceMe), Disabled: true}).writeBody(&body)
+	}
+	b.Write(body.Bytes())
+	b.WriteString("}\n")
+}
+
+// replaceMe stands for what cannot work, in a domain that nobody has (RFC 2606).
+const replaceMe = "https://replace-me.invalid"
+
+// writeBody writes everything that a block may have.
+func (s *Server) writeBody(b *bytes.Buffer) {
 	set := func(key, expression string) { fmt.Fprintf(b, "%s = %s\n", key, expression) }
 	if len(s.Command) > 0 {
 		words := make([]string, len(s.Command))
@@ -29,7 +50,8 @@ func (s *Server) write(b *bytes.Buffer) {
 			words[i] = w.hcl()
 		}
 		set("command", "["+strings.Join(words, ", ")+"]")
-	} else {
+	}
+	if !s.URL.empty() {
 		set("url", s.URL.hcl())
 	}
 	if !s.Cwd.empty() {
@@ -60,7 +82,6 @@ func (s *Server) write(b *bytes.Buffer) {
 		}
 		b.WriteString("}\n")
 	}
-	b.WriteString("}\n")
 }
 
 func writePairs(b *bytes.Buffer, key string, pairs []pair) {
@@ -87,7 +108,7 @@ func (r *Result) EnvFile() []byte {
 			fmt.Fprintf(&b, "#%s=\n", s.Env)
 			continue
 		}
-		fmt.Fprintf(&b, "%s=\"%s\"\n", s.Env, strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`", "\n", `\n`).Replace(s.Value))
+		fmt.Fprintf(&b, "%s=\"%s\"\n", s.Env, strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`").Replace(s.Value))
 	}
 	return b.Bytes()
 }
