@@ -31,7 +31,7 @@ func (c *cli) agentListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the agents of the configuration", Args: cobra.NoArgs,
 		RunE: run(func(*cobra.Command, []string) error {
-			cfg, err := c.load()
+			cfg, err := c.load("agent")
 			if err != nil {
 				return err
 			}

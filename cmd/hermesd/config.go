@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -51,6 +52,10 @@ func (c *cli) configCheckCommand() *cobra.Command {
 				return err
 			}
 			if diags.HasErrors() {
+				c.configPath = path
+				if why := c.missingHere(); why != nil && !c.json {
+					sayf(c.err, "%s\n", why)
+				}
 				return &exitError{code: exitFailure, err: errors.New("the configuration has errors"), silent: true}
 			}
 			if !c.json {
@@ -65,7 +70,7 @@ func (c *cli) configCheckCommand() *cobra.Command {
 
 // withPolicy adds what is wrong with the rules to what is wrong with the rest.
 func withPolicy(cfg *config.Config, diags config.Diagnostics) config.Diagnostics {
-	if diags.HasErrors() {
+	if diags.HasErrors() || slices.ContainsFunc(cfg.Unread, func(u config.Unread) bool { return u.Within("rule") }) {
 		return diags
 	}
 	_, found := daemon.NewPolicy(cfg, nil)
@@ -78,7 +83,7 @@ func (c *cli) configShowCommand() *cobra.Command {
 		Short: "Print the merged configuration with its defaults, secrets masked",
 		Args:  cobra.NoArgs,
 		RunE: run(func(*cobra.Command, []string) error {
-			cfg, err := c.load()
+			cfg, err := c.loadWhole()
 			if err != nil {
 				return err
 			}

@@ -78,16 +78,10 @@ func (c *cli) printFindings(findings []finding) error {
 
 func (c *cli) examineConfig() ([]finding, *config.Config) {
 	path, named := c.path()
-	var cfg *config.Config
-	var diags config.Diagnostics
-	switch _, err := os.Stat(path); {
-	case !named && errors.Is(err, os.ErrNotExist):
-		cfg, diags = config.Default(nil)
+	if _, err := os.Stat(path); !named && errors.Is(err, os.ErrNotExist) {
 		path += " (not there: defaults)"
-	default:
-		cfg, diags = config.Load(path, nil)
 	}
-	diags = withPolicy(cfg, diags)
+	cfg, diags := c.read(here())
 	var list []finding
 	for _, d := range diags.Items() {
 		level := problem
@@ -98,6 +92,9 @@ func (c *cli) examineConfig() ([]finding, *config.Config) {
 	}
 	if diags.HasErrors() {
 		return list, nil
+	}
+	for i := range cfg.Unread {
+		list = append(list, finding{"config", note, cfg.Unread[i].String(), bring})
 	}
 	list = append(list, finding{"config", fine, path, ""})
 	if len(cfg.Rules) == 0 && cfg.DefaultAction == "allow" {
@@ -155,8 +152,13 @@ func examinePrograms(cfg *config.Config) []finding {
 			list = append(list, finding{"programs", problem, fmt.Sprintf("%s %q (%s): %v", kind, name, where, err), "install it, or correct the block"})
 		}
 	}
+	unknown := func(kind, name string) bool { // what it starts
+		return slices.ContainsFunc(cfg.Unread, func(u config.Unread) bool {
+			return u.Block == fmt.Sprintf("%s %q", kind, name) && slices.Contains([]string{"path", "command", "exec", "enabled"}, u.Key)
+		})
+	}
 	for i := range cfg.Plugins {
-		if p := &cfg.Plugins[i]; p.Enabled {
+		if p := &cfg.Plugins[i]; p.Enabled && !unknown("plugin", p.Name) {
 			argv, err := argvOf(cfg, p)
 			if err != nil {
 				list = append(list, finding{"programs", problem, fmt.Sprintf("plugin %q (%s): %v", p.Name, p.Pos, err), "install it, or give the block a path"})
@@ -166,12 +168,12 @@ func examinePrograms(cfg *config.Config) []finding {
 		}
 	}
 	for i := range cfg.MCPServers {
-		if m := &cfg.MCPServers[i]; m.Enabled && len(m.Command) > 0 {
+		if m := &cfg.MCPServers[i]; m.Enabled && len(m.Command) > 0 && !unknown("mcp_server", m.Name) {
 			look("mcp_server", m.Name, m.Pos.String(), m.Command[0])
 		}
 	}
 	for i := range cfg.Hooks {
-		if h := &cfg.Hooks[i]; h.Enabled && len(h.Exec) > 0 {
+		if h := &cfg.Hooks[i]; h.Enabled && len(h.Exec) > 0 && !unknown("hook", h.Name) {
 			look("hook", h.Name, h.Pos.String(), h.Exec[0])
 		}
 	}
@@ -233,7 +235,7 @@ func (c *cli) askDaemon(ctx context.Context, client *admin.Client) ([]finding, e
 func examineProvider(p *adminpb.ProviderStatus) []finding {
 	name := filepath.Join(p.GetSource(), p.GetName())
 	level := fine
-	if p.GetReason() != "" && p.GetState() != string(provider.Disabled) {
+	if p.GetReason() != "" && p.GetState() != string(provider.Disabled) && p.GetState() != string(provider.Draining) {
 		level = problem
 	}
 	text := fmt.Sprintf("%s is %s, %d tools", name, p.GetState(), p.GetTools())

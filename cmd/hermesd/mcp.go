@@ -81,7 +81,7 @@ const standaloneState = "standalone"
 const firstList = 10 * time.Second
 
 func (c *cli) standalone(ctx context.Context, agent string) error {
-	cfg, err := c.load()
+	cfg, err := c.loadWhole()
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func (c *cli) mcpServerCommand() *cobra.Command {
 	return cmd
 }
 
-// mcpServer finds a server's block.
+// mcpServer finds a server's block. Its secrets may be missing, unless it is to be reached.
 func (c *cli) mcpServer(name string) (*config.Config, *config.MCPServer, error) {
 	cfg, err := c.load()
 	if err != nil {
@@ -40,6 +40,21 @@ func (c *cli) mcpServer(name string) (*config.Config, *config.MCPServer, error) 
 		return nil, nil, fmt.Errorf("the configuration has no mcp_server block; hermesd import makes some of other programs' files")
 	}
 	return nil, nil, fmt.Errorf("the configuration has no mcp_server %q; it has %s", name, strings.Join(names, ", "))
+}
+
+// serverBlock is a server's block as [config.Unread] names it.
+func serverBlock(name string) string { return fmt.Sprintf("mcp_server %q", name) }
+
+// reachable is a server's block with all that connecting to it takes.
+func (c *cli) reachable(name string) (*config.Config, *config.MCPServer, error) {
+	cfg, block, err := c.mcpServer(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := unreadable(cfg, serverBlock(name)); err != nil {
+		return nil, nil, fmt.Errorf("%w. What a running daemon makes of the server: hermesd mcp-server list", err)
+	}
+	return cfg, block, nil
 }
 
 // serverStatus is one server of `mcp-server list --json`.
@@ -72,8 +87,13 @@ func (c *cli) mcpServerListCommand() *cobra.Command {
 			for i := range cfg.MCPServers {
 				b := &cfg.MCPServers[i]
 				s := serverStatus{Name: b.Name, Target: b.URL, Enabled: b.Enabled, Start: b.Start}
-				if b.URL == "" {
+				if len(b.Command) > 0 {
 					s.Target = b.Command[0]
+				}
+				for _, u := range cfg.Unread {
+					if u.Block == serverBlock(b.Name) && (u.Key == "url" || u.Key == "command") {
+						s.Target = u.Source
+					}
 				}
 				if p := live[b.Name]; p != nil {
 					s.State, s.Reason, s.Tools = p.GetState(), reasonOf(p), p.GetTools()
@@ -129,7 +149,7 @@ func (c *cli) mcpServerTestCommand() *cobra.Command {
 		Short: "Connect to a server beside the daemon, list what it has, and say what is wrong",
 		Args:  cobra.ExactArgs(1),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
-			cfg, block, err := c.mcpServer(args[0])
+			cfg, block, err := c.reachable(args[0])
 			if err != nil {
 				return err
 			}
@@ -204,7 +224,7 @@ func (c *cli) printSteps(r *mcpclient.Report) error {
 		case s.Name == "handshake":
 			said = strings.TrimSpace(fmt.Sprintf("%s %s, protocol %s", r.ServerName, r.ServerVersion, r.Protocol))
 		case s.Name == "tools/list":
-			said = fmt.Sprintf("%d tools", len(r.Tools))
+			said = strings.TrimSuffix(fmt.Sprintf("%d tools; %s", len(r.Tools), r.Remark), "; ")
 		case s.Name == "resources and prompts":
 			said = fmt.Sprintf("%d resources, %d templates, %d prompts", r.Resources, r.Templates, r.Prompts)
 		}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,12 +29,12 @@ browser runs on another machine, forward the port that the link names (oauth { r
 keeps it the same). Where hermesd gets tokens by itself (oauth { grant }) it is only tried.`,
 		Args: cobra.ExactArgs(1),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
-			cfg, block, err := c.mcpServer(args[0])
+			cfg, block, err := c.reachable(args[0])
 			if err != nil {
 				return err
 			}
-			if block.URL == "" {
-				return fmt.Errorf("mcp_server %q is a command; only servers behind a url want a login", block.Name)
+			if len(block.Command) > 0 {
+				return noLogin(block)
 			}
 			ctx, cancel := context.WithTimeoutCause(cmd.Context(), wait, fmt.Errorf("%v are over", wait))
 			defer cancel()
@@ -72,7 +75,11 @@ func (c *cli) login(ctx context.Context, cfg *config.Config, block *config.MCPSe
 		return err
 	}
 	if err := report.Err(); err != nil {
-		return fmt.Errorf("%s: %w", report.Steps[len(report.Steps)-1].Name, err)
+		err = fmt.Errorf("%s: %w", report.Steps[len(report.Steps)-1].Name, err)
+		if sendsOwn(block.Headers) {
+			err = fmt.Errorf("%w\nThe headers of mcp_server %q have an Authorization, which goes with every request in place of a login's token: correct it, or remove it to log in", err, block.Name)
+		}
+		return err
 	}
 	switch {
 	case !opts.OAuth.AsksPerson():
@@ -86,6 +93,11 @@ func (c *cli) login(ctx context.Context, cfg *config.Config, block *config.MCPSe
 	return nil
 }
 
+// sendsOwn reports whether the operator's own Authorization goes with every request.
+func sendsOwn(headers map[string]string) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Keys(headers)), func(name string) bool { return strings.EqualFold(name, "Authorization") })
+}
+
 func (c *cli) mcpServerLogoutCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "logout NAME",
@@ -96,11 +108,24 @@ func (c *cli) mcpServerLogoutCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			authorizer, err := daemon.MCPServerAuthorizer(cfg, block, nil)
+			if len(block.Command) > 0 {
+				return noLogin(block)
+			}
+			// Tokens are stored by the block's name. What else it says, and whether that can be read here, is of no matter.
+			authorizer, err := daemon.MCPServerAuthorizer(cfg, &config.MCPServer{Name: block.Name, URL: "https://" + block.Name}, nil)
 			if err != nil {
 				return err
 			}
-			return authorizer.Forget()
+			if err := authorizer.Forget(); err != nil {
+				return err
+			}
+			_, err = sayf(c.out, "No token of %s is stored here any more\n", block.Name)
+			return err
 		}),
 	}
+}
+
+// noLogin is the error for a server that is started.
+func noLogin(block *config.MCPServer) error {
+	return fmt.Errorf("mcp_server %q is a command and has no login; only servers behind a url have one. What it needs goes into its env", block.Name)
 }

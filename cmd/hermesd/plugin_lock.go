@@ -27,7 +27,7 @@ name, this lists what waits. A running daemon takes a decision over at once.`,
 			}
 			dir := filepath.Join(cfg.StateDir, "trust")
 			if all && len(args) > 0 {
-				return errors.New("--all and a name contradict each other")
+				return &exitError{code: exitUsage, err: errors.New("--all and a name contradict each other")}
 			}
 			if diff || len(args) == 0 && !all {
 				return c.showWaiting(dir, args)

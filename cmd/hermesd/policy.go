@@ -40,7 +40,7 @@ func (c *cli) policyTryCommand(use, short string, show func(*daemon.Verdict) err
 	return &cobra.Command{
 		Use: use + " CALL.json", Short: short, Long: short + ".\n\n" + policyFile, Args: cobra.ExactArgs(1),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
-			cfg, err := c.load()
+			cfg, err := c.load("default_action", "rule", "agent", "approvals.mode")
 			if err != nil {
 				return err
 			}

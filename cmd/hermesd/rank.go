@@ -27,7 +27,7 @@ named with --config brings its synonyms.`,
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
 			opts := &search.RankOptions{Limit: limit}
 			if _, named := c.path(); named {
-				cfg, err := c.load()
+				cfg, err := c.load("tools")
 				if err != nil {
 					return err
 				}

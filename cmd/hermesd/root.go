@@ -54,7 +54,7 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Wr
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
 	}
@@ -68,7 +68,7 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Wr
 	}
 	sayf(errOut, "hermesd: %s\n", indented(err.Error(), "  "))
 	if code == exitUsage {
-		sayf(errOut, "See `hermesd --help`.\n")
+		sayf(errOut, "See `%s --help`.\n", cmd.CommandPath())
 	}
 	return code
 }
@@ -90,7 +90,10 @@ Exit codes: 0 it worked, 1 it did not, 2 the command line is wrong, 3 no daemon 
 	flags.StringVarP(&c.configPath, "config", "c", os.Getenv("HERMESD_CONFIG"), "configuration file (env HERMESD_CONFIG; default "+config.DefaultPath(nil)+")")
 	flags.StringVar(&c.socket, "socket", os.Getenv("HERMESD_SOCKET"), "the daemon's admin socket (env HERMESD_SOCKET; default: what the configuration says)")
 	flags.BoolVar(&c.json, "json", false, "print JSON, for programs")
+	root.SetHelpCommand(helpCommand(root))
 	root.AddCommand(c.serveCommand(), c.mcpCommand(), c.mcpServerCommand(), c.importCommand(), c.toolCommand(), c.pluginCommand(), c.agentCommand(), c.approvalsCommand(), c.auditCommand(), c.policyCommand(), c.configCommand(), c.doctorCommand(), c.versionCommand())
+	root.InitDefaultCompletionCmd()
+	group(root)
 	return root
 }
 
@@ -109,36 +112,6 @@ func failure(err error) error {
 // run wraps a command's function so that its errors are failures, not errors of usage.
 func run(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error { return failure(f(cmd, args)) }
-}
-
-// path is the configuration file that this command goes by, and whether it was named.
-func (c *cli) path() (path string, named bool) {
-	if c.configPath != "" {
-		return c.configPath, true
-	}
-	return config.DefaultPath(nil), false
-}
-
-// load reads the configuration and prints what is wrong with it. A default file that is not there is an empty one.
-func (c *cli) load() (*config.Config, error) {
-	path, named := c.path()
-	var cfg *config.Config
-	var diags config.Diagnostics
-	if _, err := os.Stat(path); !named && errors.Is(err, os.ErrNotExist) {
-		cfg, diags = config.Default(nil)
-	} else {
-		cfg, diags = config.Load(path, nil)
-	}
-	diags = withPolicy(cfg, diags)
-	if len(diags.Items()) > 0 {
-		if _, err := diags.WriteTo(c.err); err != nil {
-			return nil, err
-		}
-	}
-	if diags.HasErrors() {
-		return nil, fmt.Errorf("the configuration cannot be used; correct what is listed above and check it with: hermesd config check -c %s", path)
-	}
-	return cfg, nil
 }
 
 // dial connects to the running daemon.
@@ -165,7 +138,7 @@ func (c *cli) adminSocket() (string, error) {
 func dial(ctx context.Context, socket string) (*admin.Client, error) {
 	client, err := admin.Dial(ctx, socket)
 	if err != nil {
-		return nil, &exitError{code: exitNoDaemon, err: err}
+		return nil, &exitError{code: exitNoDaemon, err: fmt.Errorf("%w. For another daemon, such as a service's, name its socket: --socket PATH, or HERMESD_SOCKET", err)}
 	}
 	return client, nil
 }

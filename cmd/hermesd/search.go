@@ -45,12 +45,43 @@ type found struct {
 		Matches    []string `json:"matches"`
 		Confidence string   `json:"confidence"`
 		Hint       string   `json:"hint"`
+		Sources    []source `json:"available_sources"`
 	} `json:"results"`
 	Tools map[string]struct {
 		SourceName  string `json:"source_name"`
 		Description string `json:"description"`
 		Unavailable string `json:"unavailable"`
 	} `json:"tools"`
+}
+
+// source is where tools come from, if nothing or nothing near was found.
+type source struct {
+	Name        string `json:"name"`
+	Tools       int    `json:"tool_count"`
+	Unavailable string `json:"unavailable"`
+}
+
+// printMiss says that a query found nothing.
+func (c *cli) printMiss(hint string, sources []source) error {
+	if len(sources) == 0 {
+		_, err := sayf(c.out, "  no match. %s\n", hint)
+		return err
+	}
+	sayf(c.out, "  no match; no word of the query is in a tool. Try service plus action; the sources are:\n")
+	return c.printSources(sources)
+}
+
+// printSources lists the sources, those with the reason whose tools cannot be had.
+func (c *cli) printSources(sources []source) error {
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	for _, s := range sources {
+		state := ""
+		if s.Unavailable != "" {
+			state = "unavailable: " + s.Unavailable
+		}
+		sayf(w, "    %s\t%d tools\t%s\n", s.Name, s.Tools, state)
+	}
+	return w.Flush()
 }
 
 func (c *cli) printSearch(answer *adminpb.SearchResponse) error {
@@ -87,8 +118,16 @@ func (c *cli) printSearch(answer *adminpb.SearchResponse) error {
 		if err := w.Flush(); err != nil {
 			return err
 		}
-		if len(group.Matches) == 0 {
-			sayf(c.out, "  no match. %s\n", group.Hint)
+		switch {
+		case len(group.Matches) == 0:
+			if err := c.printMiss(group.Hint, group.Sources); err != nil {
+				return err
+			}
+		case len(group.Sources) > 0:
+			sayf(c.out, "  the sources are:\n")
+			if err := c.printSources(group.Sources); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -110,7 +149,9 @@ func (c *cli) printExplanation(answer *adminpb.SearchResponse) error {
 		}
 		sayf(c.out, "%s\n", f.Results[i].Query)
 		if len(group.Hits) == 0 {
-			sayf(c.out, "  no match. %s\n", f.Results[i].Hint)
+			if err := c.printMiss(f.Results[i].Hint, f.Results[i].Sources); err != nil {
+				return err
+			}
 			continue
 		}
 		word := "sure"

@@ -38,8 +38,9 @@ func TestAnExplanationReadsAsATable(t *testing.T) {
 		meaning float64
 	}{{"create a ticket about \"late payments\"", 0, 0}, {"mcp__mail__send", .5, .25}, {"launch a satellite", 0, 0}, {"lists the tick", 0, 0}}
 	type result struct {
-		Query string `json:"query"`
-		Hint  string `json:"hint,omitempty"`
+		Query   string   `json:"query"`
+		Hint    string   `json:"hint,omitempty"`
+		Sources []source `json:"available_sources,omitempty"`
 	}
 	var results []result
 	var groups []search.Group
@@ -49,7 +50,7 @@ func TestAnExplanationReadsAsATable(t *testing.T) {
 			query.Usage = func(string) float64 { return q.usage }
 			query.Meaning = func(string) (float64, bool) { return q.meaning, true }
 		}
-		results = append(results, result{q.text, "these sources are connected"})
+		results = append(results, result{q.text, "no tools are behind this search", nil})
 		groups = append(groups, engine.Corpus().Scope(nil).Search(query))
 	}
 	answer := &adminpb.SearchResponse{}
@@ -78,6 +79,37 @@ func TestAnExplanationReadsAsATable(t *testing.T) {
 	}
 	if d := cmp.Diff(string(want), out.String()); d != "" {
 		t.Errorf("(-want +got, rewrite with -update):\n%s", d)
+	}
+}
+
+func TestASearchThatFindsNothingListsTheSourcesAndWhyTheyAreDown(t *testing.T) {
+	const sources = `"available_sources": [{"name": "mail", "tool_count": 1, "unavailable": "connection\u001b refused"}, {"name": "tracker", "tool_count": 5}]`
+	const listed = "    mail     1 tools  unavailable: connection\\x1b refused\n    tracker  5 tools  \n"
+	tests := map[string]struct{ groups, explanation, want string }{
+		"nothing": {`{"query": "q", "matches": [], "hint": "h", ` + sources + `}`, "",
+			"q\n  no match; no word of the query is in a tool. Try service plus action; the sources are:\n" + listed},
+		"nothing near": {`{"query": "q", "matches": ["send"], "confidence": "weak", "hint": "h", ` + sources + `}`, "",
+			"q\n  nothing fits well; these are the nearest:\n  1. send  mail  Sends.\n  the sources are:\n" + listed},
+		"nothing, explained": {`{"query": "q", "matches": [], "hint": "h", ` + sources + `}`, `[{"hits": []}]`,
+			"q\n  no match; no word of the query is in a tool. Try service plus action; the sources are:\n" + listed},
+		"no sources": {`{"query": "q", "matches": [], "hint": "no tools are behind this search"}`, "",
+			"q\n  no match. no tools are behind this search\n"},
+		"something": {`{"query": "q", "matches": ["send"]}`, "", "q\n  1. send  mail  Sends.\n"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			answer := &adminpb.SearchResponse{
+				Result:      []byte(`{"results": [` + test.groups + `], "tools": {"send": {"source_name": "mail", "description": "Sends."}}}`),
+				Explanation: []byte(test.explanation),
+			}
+			if err := (&cli{out: &out}).printSearch(answer); err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(test.want, out.String()); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+		})
 	}
 }
 

@@ -27,7 +27,7 @@ func (c *cli) serveCommand() *cobra.Command {
 }
 
 func (c *cli) serve(ctx context.Context) error {
-	cfg, err := c.load()
+	cfg, err := c.loadWhole()
 	if err != nil {
 		return err
 	}

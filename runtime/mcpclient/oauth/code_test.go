@@ -2,6 +2,7 @@ package oauth_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"testing"
@@ -98,6 +99,11 @@ func TestARefreshProvesTheClientAsItIsConfiguredNow(t *testing.T) {
 func TestHintsSayWhatCanBeDone(t *testing.T) {
 	w := newWorld(t)
 	person, machine := w.authorizer(), w.authorizer(robot)
+	asking := w.authorizer(func(o *oauth.Options) {
+		o.Show = func(context.Context, *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+			return nil, errors.New("nobody")
+		}
+	})
 	scope := http.Header{"Www-Authenticate": {`DPoP error="insufficient_scope", scope="admin"`}}
 	for name, c := range map[string]struct {
 		a      *oauth.Authorizer
@@ -107,6 +113,9 @@ func TestHintsSayWhatCanBeDone(t *testing.T) {
 	}{
 		"a person can log in":              {person, 401, nil, "log in: hermesd mcp-server login notes; or give the block's headers a valid Authorization"},
 		"a person can log in with a scope": {person, 403, scope, `the token lacks the scope admin; log in with it: hermesd mcp-server login notes --scope "admin"`},
+		"a person may not use it":          {person, 403, nil, "whoever this token or account is of may not use it; ask the server's owner, or give the block's headers another Authorization"},
+		"a login did not help":             {asking, 401, nil, "it does not take the token of this login; ask the server's owner whether the account may use it"},
+		"a login lacks a scope":            {asking, 403, scope, `the token lacks the scope admin; log in with it: hermesd mcp-server login notes --scope "admin"`},
 		"nobody logs in":                   {machine, 401, nil, "it does not take the token of grant client_credentials; is the token for this server, and may the client use it?"},
 		"the client lacks a scope":         {machine, 403, scope, "the token of grant client_credentials lacks the scope admin; have the authorization server allow it, and name it in scopes of the block's oauth"},
 		"no tokens are had":                {nil, 401, nil, "log in: hermesd mcp-server login notes; or give the block's headers a valid Authorization"},

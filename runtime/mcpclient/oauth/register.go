@@ -36,8 +36,12 @@ func (a *Authorizer) register(ctx context.Context, server *metadata) (*client, e
 		return nil, fmt.Errorf("the authorization server %s lets no client register itself; register hermesd there and write client_id into oauth", server.Issuer)
 	}
 	got, err := a.requestRegistration(ctx, server.RegistrationEndpoint)
-	if err != nil {
-		return nil, fmt.Errorf("registering at the authorization server: %w", err)
+	switch {
+	case err != nil && server.guessed:
+		return nil, fmt.Errorf("the server wants an authorization and does not say who gives it, and its own address %s gives none: registering there: %w; "+
+			`ask the server's owner; a token of theirs goes into the block's headers: { Authorization = "Bearer ${secret("env:NAME")}" }`, server.Issuer, err)
+	case err != nil:
+		return nil, fmt.Errorf("registering at the authorization server %s: %w; register hermesd there by hand and write client_id into the block's oauth, or ask the server's owner", server.Issuer, err)
 	}
 	if err := short(got.ClientID, got.ClientSecret); err != nil {
 		return nil, errors.New("the registration at the authorization server is too long to be kept")

@@ -181,6 +181,10 @@ func Hint(name string, a *Authorizer, status int, header http.Header) string {
 		return fmt.Sprintf("the token of grant %s lacks the scope %s; have the authorization server allow it, and name it in scopes of the block's oauth", a.opts.Grant, scope)
 	case a != nil && !a.AsksPerson():
 		return fmt.Sprintf("it does not take the token of grant %s; is the token for this server, and may the client use it?", a.opts.Grant)
+	case status == http.StatusForbidden && scope == "":
+		return "whoever this token or account is of may not use it; ask the server's owner, or give the block's headers another Authorization"
+	case a != nil && a.opts.Show != nil && scope == "": // in the midst of a login
+		return "it does not take the token of this login; ask the server's owner whether the account may use it"
 	case scope != "":
 		return fmt.Sprintf("the token lacks the scope %s; log in with it: hermesd mcp-server login %s --scope %q", scope, name, scope)
 	}
