@@ -27,11 +27,13 @@ type catalog struct {
 	tools   []tool.Definition
 	refused map[tool.Name]string
 	params  map[string][]paramHeader // by own name
+	remark  string                   // what the operator may want to know; "" for nothing
 }
 
 // translate makes definitions of a server's list. What is wrong with one tool refuses that tool only.
 func (p *Provider) translate(raws []json.RawMessage) *catalog {
 	c := &catalog{refused: map[tool.Name]string{}, params: map[string][]paramHeader{}}
+	var unwanted []string
 	first := map[tool.Name]int{} // where in raws
 	at := map[tool.Name]int{}    // where in c.tools
 	for i, raw := range raws {
@@ -41,6 +43,7 @@ func (p *Provider) translate(raws []json.RawMessage) *catalog {
 			p.log.Warn("a tool of the server was refused", "position", i, "reason", err)
 			continue
 		case !p.wanted(d.OwnName):
+			unwanted = append(unwanted, d.OwnName)
 			continue
 		}
 		if before, ok := first[d.Name]; ok {
@@ -70,7 +73,23 @@ func (p *Provider) translate(raws []json.RawMessage) *catalog {
 		first[d.Name], at[d.Name] = i, len(c.tools)
 		c.tools = append(c.tools, *d)
 	}
+	if len(c.tools) == 0 && len(unwanted) > 0 {
+		c.remark = p.opts.Mask(noneLeft(unwanted))
+	}
 	return c
+}
+
+// noneLeft says that include and exclude leave no tool, and names some that there are.
+func noneLeft(unwanted []string) string {
+	const most = 5
+	var names []string
+	for _, own := range unwanted[:min(len(unwanted), most)] {
+		names = append(names, fmt.Sprintf("%q", own))
+	}
+	if len(unwanted) > most {
+		names = append(names, "…")
+	}
+	return fmt.Sprintf("include and exclude leave none of the server's %d tools (%s); correct them in the block's tools", len(unwanted), strings.Join(names, ", "))
 }
 
 // wanted applies include and exclude.

@@ -3,6 +3,7 @@ package mcpclient
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/hermesd/hermesd/runtime/tool"
@@ -20,9 +21,11 @@ type Report struct {
 	Steps []Step
 	// Protocol is the version that was agreed on; ServerName and ServerVersion are what the server calls itself.
 	Protocol, ServerName, ServerVersion string
-	// Tools are those that would be offered, Refused the reasons why some of them would not.
+	// Tools are those that would be offered, Refused the reasons why some of them would not. Remark is what the operator may
+	// want to know of them, "" for nothing.
 	Tools                         []tool.Definition
 	Refused                       map[tool.Name]string
+	Remark                        string
 	Resources, Templates, Prompts int
 }
 
@@ -79,7 +82,8 @@ func Probe(ctx context.Context, opts *Options) (*Report, error) {
 		return r, nil
 	}
 	p.replace(tools)
-	r.Tools, r.Refused = p.Offer().Tools, p.Offer().Refused
+	offer := p.offer.Load()
+	r.Tools, r.Refused, r.Remark = offer.Tools, offer.Refused, offer.Status.Reason
 	if p.opts.Resources || p.opts.Prompts {
 		listing := p.step("resources and prompts")
 		found, err := s.takeStock(ctx)
@@ -99,9 +103,15 @@ func (p *Provider) step(name string) (ended func(error)) {
 	}
 }
 
-// blame gives the step that failed the reason as an operator reads it.
+// blame gives the step that failed the reason as an operator reads it, beside the step's name.
 func (p *Provider) blame(err error) {
-	if n := len(p.steps); n > 0 {
-		p.steps[n-1].Err = err
+	n := len(p.steps)
+	if n == 0 {
+		return
+	}
+	last := &p.steps[n-1]
+	last.Err = err
+	if rest, doubled := strings.CutPrefix(err.Error(), last.Name+": "); doubled {
+		last.Err = errors.New(rest)
 	}
 }

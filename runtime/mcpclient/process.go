@@ -18,8 +18,9 @@ const (
 	// exitPatience is how long a process whose output has ended may take to exit by itself, so that errors can name how it
 	// did, before it is stopped.
 	exitPatience = 2 * time.Second
-	// stderrTail is how many lines of standard error an error text may quote.
-	stderrTail = 5
+	// stderrTail is how many of the last lines of standard error are kept, stack traces among them; quotedLines is how many
+	// of them an error text quotes.
+	stderrTail, quotedLines = 40, 3
 	// maxStderrLine bounds one line of standard error in the log.
 	maxStderrLine = 4 << 10
 )
@@ -72,7 +73,7 @@ func lookPath(program string, env []string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("command %q was not found in PATH (%s); install it, or give its full path", program, dirs)
+	return "", fmt.Errorf("command %q was not found in PATH; install it, or give its full path", program)
 }
 
 // drainStderr passes the server's standard error to the log.
@@ -111,17 +112,43 @@ func (s *session) explain(err error) error {
 	if s.line.ctx.Err() != nil {
 		s.awaitExit()
 	}
-	text := ""
-	if lines := s.stderr.Lines(); len(lines) > 0 {
-		text = "; it wrote: " + strings.Join(lines, " | ")
-	}
-	if garbled := s.line.garbled.Load(); garbled != nil {
-		text += fmt.Sprintf("; on its output, where only JSON-RPC belongs, it wrote: %q", *garbled)
-	}
+	ended := ""
 	select {
 	case <-s.process.Done():
-		return fmt.Errorf("%w (%s%s)", err, s.process.ExitState(), text)
+		ended = s.ending()
 	default:
-		return fmt.Errorf("%w%s", err, text)
+	}
+	var said []string
+	if ended != "" {
+		said = append(said, ended)
+	}
+	if lines := procgroup.Telling(s.stderr.Lines(), quotedLines); len(lines) > 0 {
+		said = append(said, "it wrote: "+strings.Join(lines, " | "))
+	}
+	if garbled := s.line.garbled.Load(); garbled != nil {
+		said = append(said, fmt.Sprintf("on its output, where only JSON-RPC belongs, it wrote: %q", *garbled))
+	}
+	switch text := strings.Join(said, "; "); {
+	case text == "":
+		return err
+	case ended != "":
+		return fmt.Errorf("%w (%s)", err, text)
+	default:
+		return fmt.Errorf("%w; %s", err, text)
+	}
+}
+
+// ending is how the process ended by itself; "" if it was stopped.
+func (s *session) ending() string {
+	exit := s.process.ExitState()
+	switch {
+	case exit.Stopped && (exit.Signal != "" || exit.Code == 0):
+		return ""
+	case exit.Signal != "" || exit.Code != 0:
+		return exit.String()
+	case s.line.protocol() == "":
+		return "its process ended by itself with exit status 0; is it an MCP server over standard input and output?"
+	default:
+		return "its process ended by itself with exit status 0"
 	}
 }

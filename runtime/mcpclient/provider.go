@@ -25,6 +25,7 @@
 package mcpclient
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -61,7 +62,7 @@ type Provider struct {
 
 	steps  []Step // of a [Probe]; nil otherwise
 	probe  bool
-	offer  atomic.Pointer[provider.Offer] // without its status
+	offer  atomic.Pointer[provider.Offer] // without its status, but for a reason where the status has none
 	params atomic.Pointer[map[string][]paramHeader]
 }
 
@@ -109,7 +110,9 @@ func (p *Provider) Identity() provider.Identity {
 // Offer implements [provider.Provider].
 func (p *Provider) Offer() *provider.Offer {
 	offer := *p.offer.Load()
+	remark := offer.Status.Reason
 	offer.Status = p.supervisor.Status()
+	offer.Status.Reason = cmp.Or(offer.Status.Reason, remark)
 	return &offer
 }
 
@@ -172,6 +175,6 @@ func (p *Provider) replace(tools []json.RawMessage) bool {
 	p.distrust(c)
 	p.listed, p.kept.Tools = sum, tools
 	p.params.Store(&c.params)
-	p.offer.Store(&provider.Offer{Tools: c.tools, Refused: c.refused})
+	p.offer.Store(&provider.Offer{Tools: c.tools, Refused: c.refused, Status: provider.Status{Reason: c.remark}})
 	return true
 }

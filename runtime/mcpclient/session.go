@@ -173,7 +173,7 @@ func (s *session) shakeHands(ctx context.Context, legacy bool) error {
 		if cause := s.line.err(); ctx.Err() == nil && cause != nil && !errors.Is(cause, errStopped) {
 			return fmt.Errorf("%w: %w", errConnection, cause)
 		}
-		return s.p.late(ctx, fmt.Errorf("handshake: %w", err))
+		return fmt.Errorf("handshake: %w", err)
 	}
 	// The SDK holds a goroutine for list changes (2026-07-28) until it is closed; the line's end is all that closing reports.
 	closeSDK := func() { sdk.Close() } //nolint:errcheck

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
+	"fmt"
 
 	"github.com/hermesd/hermesd/internal/rawjson"
 	"github.com/hermesd/hermesd/runtime/provider"
@@ -41,7 +41,22 @@ func (s *session) takeStock(ctx context.Context) (*stock, error) {
 	if s.p.opts.Prompts && s.has.Prompts != nil {
 		found.Prompts, errs[2] = s.list(ctx, "prompts/list", "prompts")
 	}
-	return found, errors.Join(errs[:]...)
+	return found, oneLine(errs[:])
+}
+
+// oneLine joins errors as a log and a status have them.
+func oneLine(errs []error) error {
+	var all error
+	for _, err := range errs {
+		switch {
+		case err == nil:
+		case all == nil:
+			all = err
+		default:
+			all = fmt.Errorf("%w; %w", all, err)
+		}
+	}
+	return all
 }
 
 // publishShelf offers what the server has now, and keeps it for the next run.

@@ -36,7 +36,7 @@ type sighting struct {
 func (s *sighting) explain() error {
 	reason := s.reason()
 	if len(s.tail) > 0 {
-		reason += "; the last it wrote to stderr: " + quote(strings.Join(s.tail, " | "))
+		reason += "; the last it wrote to stderr: " + quote(strings.Join(procgroup.Telling(s.tail, quotedLines), " | "))
 	}
 	return &startError{path: s.path, reason: reason, cause: s.err}
 }

@@ -243,8 +243,8 @@ func (i *instance) PID() int { return i.runner.process.PID() }
 // Err implements supervisor.Instance.
 func (i *instance) Err() error {
 	text := "the plugin's process ended (" + i.runner.process.ExitState().String() + ")"
-	if tail := i.runner.tail.Lines(); len(tail) > 0 {
-		text += "; the last it wrote to stderr: " + quote(tail[len(tail)-1])
+	if tail := procgroup.Telling(i.runner.tail.Lines(), quotedLines); len(tail) > 0 {
+		text += "; the last it wrote to stderr: " + quote(strings.Join(tail, " | "))
 	}
 	return errors.New(text)
 }

@@ -17,8 +17,9 @@ import (
 // lines are read.
 const maxHandshake = 16 << 10
 
-// stderrTail is how many of the last lines of stderr explain a failure.
-const stderrTail = 8
+// stderrTail is how many of the last lines of stderr are kept to explain a failure, stack traces among them; quotedLines is
+// how many of them a text quotes.
+const stderrTail, quotedLines = 40, 3
 
 // runner is go-plugin's view of the process (runner.Runner). It gives the library the handshake line and nothing more:
 // what follows on stdout, and all of stderr, is read here, so that no line is too long and no pipe fills up.
