@@ -24,7 +24,7 @@ func (c *cli) configCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Say everything that is wrong with the configuration",
-		Long:  "Reads the configuration and the files of conf.d beside it, starts nothing, and prints every\nfault with its file, line and the nearest known name.",
+		Long:  "Reads the configuration and the files of conf.d beside it, starts nothing, and prints every\nfault with its file, line and the nearest known name. As in the daemon, every secret must be there; for\nvariables that its unit has from a file, first: set -a; . FILE; set +a.",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
 			path, _ := c.path()
@@ -81,6 +81,7 @@ func (c *cli) configShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show",
 		Short: "Print the merged configuration with its defaults, secrets masked",
+		Long:  "Prints the configuration with the files of conf.d and all defaults, as it can be loaded again; secrets are\nnot shown, but must be there, as for `hermesd config check`.",
 		Args:  cobra.NoArgs,
 		RunE: run(func(*cobra.Command, []string) error {
 			cfg, err := c.loadWhole()

@@ -38,7 +38,7 @@ func (c *cli) doctorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
 		Short: "Look for what is wrong, and say what to do about it",
-		Long:  "Checks the configuration, the state directory, the socket, the providers and the machine. It changes\nnothing. The exit code is 1 if there is a problem.",
+		Long:  "Checks the configuration, the state directory, the socket, the providers and the machine. It changes\nnothing. The exit code is 1 if there is a problem. Secrets that only the daemon can read are noted.",
 		Args:  cobra.NoArgs,
 		RunE:  run(func(cmd *cobra.Command, _ []string) error { return c.doctor(cmd.Context()) }),
 	}

@@ -25,7 +25,11 @@ func (c *cli) mcpCommand() *cobra.Command {
 		Short: "Serve one MCP client over standard input and output",
 		Long: `Serves an MCP client that starts its servers as programs. It joins the running daemon over its
 socket, and joins it again when the daemon was restarted; with --standalone everything runs in this
-process, on a state directory of its own, and ends with it. Nothing but the protocol reaches standard output; the log goes to standard error.`,
+process, on a state directory of its own, and ends with it. Nothing but the protocol reaches standard
+output; the log goes to standard error.
+
+In a client's file of servers that is {"command": "hermesd", "args": ["mcp"]}. Joining takes none of the
+secrets of the configuration; --standalone takes all of them, in this process's environment.`,
 		Example: `  hermesd mcp                      # joins the daemon
   hermesd mcp --standalone -c FILE # needs no daemon`,
 		Args: cobra.NoArgs,

@@ -73,7 +73,9 @@ func (c *cli) mcpServerListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the configured MCP servers and what the running daemon says of them",
-		Args:  cobra.NoArgs,
+		Long: `Lists the mcp_server blocks, and for each what the running daemon says of it; - where none runs.
+A target that only the daemon can read is shown as it is written. To try one: hermesd mcp-server test NAME.`,
+		Args: cobra.NoArgs,
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
 			cfg, err := c.load()
 			if err != nil {
@@ -147,7 +149,10 @@ func (c *cli) mcpServerTestCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "test NAME",
 		Short: "Connect to a server beside the daemon, list what it has, and say what is wrong",
-		Args:  cobra.ExactArgs(1),
+		Long: `Connects as the daemon would, from this process, and prints each step with the time that it took. The
+exit code is 1 if one fails. The secrets of the server's own block must be there: if they are variables in
+the EnvironmentFile= of the daemon's unit, first: set -a; . FILE; set +a. Those of other blocks need not.`,
+		Args: cobra.ExactArgs(1),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
 			cfg, block, err := c.reachable(args[0])
 			if err != nil {

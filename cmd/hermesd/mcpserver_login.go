@@ -26,7 +26,8 @@ func (c *cli) mcpServerLoginCommand() *cobra.Command {
 		Long: `Prints a link, waits until a person has agreed there and the browser has come back to
 127.0.0.1, stores the tokens for you alone in the state directory, and tries them. If the
 browser runs on another machine, forward the port that the link names (oauth { redirect_port }
-keeps it the same). Where hermesd gets tokens by itself (oauth { grant }) it is only tried.`,
+keeps it the same). Where hermesd gets tokens by itself (oauth { grant }) it is only tried.
+Run it as the daemon's user, and with the secrets of the server's own block.`,
 		Args: cobra.ExactArgs(1),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
 			cfg, block, err := c.reachable(args[0])
@@ -102,7 +103,9 @@ func (c *cli) mcpServerLogoutCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "logout NAME",
 		Short: "Forget the tokens of a server",
-		Args:  cobra.ExactArgs(1),
+		Long: `Deletes the tokens that a login stored in the state directory; a running daemon notices by itself. The
+server may go on taking them until they end: revoke them there, too, if somebody else may have them.`,
+		Args: cobra.ExactArgs(1),
 		RunE: run(func(_ *cobra.Command, args []string) error {
 			cfg, block, err := c.mcpServer(args[0])
 			if err != nil {

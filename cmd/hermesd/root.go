@@ -81,6 +81,11 @@ func (c *cli) root() *cobra.Command {
 bridge tools (search, describe, call) instead of thousands of schemas; every call is
 checked, validated and on record before it runs.
 
+To begin: take over the MCP servers of other programs with "hermesd import", run "hermesd serve",
+and give agents the command "hermesd mcp", or the address that serve prints. What is wrong, and
+what to do about it, says "hermesd doctor". Commands that speak to the running daemon need its
+configuration file or --socket, and none of its secrets.
+
 Exit codes: 0 it worked, 1 it did not, 2 the command line is wrong, 3 no daemon answers,
 4 the tool answered with an error.`,
 		SilenceUsage:  true,
