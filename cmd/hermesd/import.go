@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +26,8 @@ them as mcp_server blocks, for a file in conf.d beside the configuration.
 
 Secrets are not written into it: they become secret("env:NAME"), and --env-file writes
 NAME="value" lines, for systemd's EnvironmentFile= or a shell, readable for you alone.
-What could not be carried over as it was is listed on standard error.`,
+What became a secret, what could not be carried over as it was, and what is switched off
+since it cannot work, is listed on standard error.`,
 		Example: `  hermesd import ~/.cursor/mcp.json --out ~/.config/hermesd/conf.d/cursor.hcl --env-file ~/.config/hermesd/secrets.env`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: run(func(_ *cobra.Command, args []string) error {
@@ -65,10 +67,7 @@ func (c *cli) readImport(paths []string) (*importer.Result, error) {
 		}
 		files = append(files, importer.File{Path: absolute, Data: data})
 	}
-	opts := &importer.Options{Taken: c.providerNames(), LookupEnv: os.LookupEnv, Exists: func(path string) bool {
-		_, err := os.Stat(path)
-		return err == nil
-	}}
+	opts := c.present()
 	if home, err := os.UserHomeDir(); err == nil {
 		opts.Home = home
 	}
@@ -85,22 +84,37 @@ func readFile(path string, most int64) (data []byte, err error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// providerNames are the names that the configuration has. One that cannot be read has none: an import is what makes the
-// first.
-func (c *cli) providerNames() []string {
-	path, _ := c.path()
-	cfg, diags := config.Load(path, nil)
-	if diags.HasErrors() {
-		return nil
+// present is what the present machine and configuration have. A configuration that cannot be read has nothing: an import is
+// what makes the first.
+func (c *cli) present() *importer.Options {
+	wanted := map[string]bool{} // variables that it reads and that are not set here
+	opts := &importer.Options{
+		LookupEnv: func(name string) (string, bool) {
+			value, ok := os.LookupEnv(name)
+			return value, ok || wanted[name]
+		},
+		Exists: func(path string) bool {
+			_, err := os.Stat(path)
+			return err == nil
+		},
 	}
-	var names []string
+	path, _ := c.path()
+	cfg, diags := config.Load(path, here())
+	if diags.HasErrors() {
+		return opts
+	}
 	for i := range cfg.Plugins {
-		names = append(names, cfg.Plugins[i].Name)
+		opts.Taken = append(opts.Taken, cfg.Plugins[i].Name)
 	}
 	for i := range cfg.MCPServers {
-		names = append(names, cfg.MCPServers[i].Name)
+		opts.Taken = append(opts.Taken, cfg.MCPServers[i].Name)
 	}
-	return names
+	for _, u := range cfg.Unread {
+		if name, ok := strings.CutPrefix(u.Source, `secret("env:`); ok {
+			wanted[strings.TrimSuffix(name, `")`)] = true
+		}
+	}
+	return opts
 }
 
 // writeNew writes a file for the user alone, and replaces none.

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,6 +12,10 @@ func (im *importing) one(name string, v value) {
 	im.server = name
 	if v.kind != object {
 		im.note("", "left out: it is no object but %s", v.kind)
+		return
+	}
+	if reason := v.excess(); reason != "" {
+		im.note("", "left out: %s", reason)
 		return
 	}
 	im.label = im.labelFor(name)
@@ -33,6 +38,21 @@ func (im *importing) one(name string, v value) {
 		im.noteKept()
 	}
 	im.result.Servers = append(im.result.Servers, *s)
+}
+
+// excess is what a server has too much of.
+func (v value) excess() (reason string) {
+	count := 0
+	v.walk(func(s string) {
+		count++
+		if len(s) > maxText {
+			reason = fmt.Sprintf("a text of it has more than %d bytes", maxText)
+		}
+	})
+	if count > maxValues {
+		reason = fmt.Sprintf("it has more than %d texts", maxValues)
+	}
+	return reason
 }
 
 // target reads what is started or connected to. A block with both, or neither, is for check to refuse, unless its type says

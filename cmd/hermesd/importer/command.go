@@ -71,10 +71,16 @@ func (im *importing) argument(i int, option, w string) text {
 		} else if ok {
 			return append(literal(name+"="), im.optionValue(i, bare, value)...).joined()
 		}
+		if len(w) > 3 && slices.Contains(keyOptions, w[1:2]) && attachedKey.MatchString(w[2:]) && !figure.MatchString(w[2:]) { // -pPASSWORD
+			return append(literal(w[:2]), im.expand("args", w[2:], true, envName(im.label, w[1:2]), "")...)
+		}
 		option = ""
 	}
 	return im.optionValue(i, option, w)
 }
+
+// attachedKey is what stands behind a short option without a blank, and is neither a path nor more letters of options.
+var attachedKey = regexp.MustCompile(`^[^/.~-].*[^a-zA-Z-]`)
 
 // optionValue reads what an option takes.
 func (im *importing) optionValue(i int, option, w string) text {

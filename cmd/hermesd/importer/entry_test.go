@@ -1,6 +1,7 @@
 package importer_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -125,5 +126,21 @@ func TestAServerThatWritesBesideItsProgramIsNoted(t *testing.T) {
 	}`, nil)
 	if got := notes(r); strings.Count(got, "MEMORY_FILE_PATH") != 1 || !strings.Contains(got, "installed: env: it writes beside its own program") {
 		t.Error(got)
+	}
+}
+
+func TestWhatIsTooMuchIsLeftOut(t *testing.T) {
+	r := read(t, `{"good":{"command":"x"},"long":{"command":"x","args":["`+strings.Repeat("a", 1<<17)+`"]},"many":{"command":"x","args":["`+strings.Repeat(`a","`, 2000)+`"]}}`, nil)
+	if got := notes(r); len(r.Servers) != 1 || strings.Count(got, "left out: ") != 2 {
+		t.Error(len(r.Servers), got)
+	}
+	var many strings.Builder
+	for i := range 1001 {
+		fmt.Fprintf(&many, `,"s%d":{"command":"x","env":{"TOKEN":"value-%d"}}`, i, i)
+	}
+	for name, servers := range map[string]string{"servers": strings.ReplaceAll(many.String(), "TOKEN", "LEVEL"), "secrets": many.String()[:strings.LastIndex(many.String(), `,"s`)] + `,"s":{"command":"x","env":{"A_TOKEN":"b","B_TOKEN":"c"}}`} {
+		if _, err := importer.Read([]importer.File{{Path: "/m.json", Data: []byte(`{"mcpServers":{` + servers[1:] + `}}`)}}, nil); err == nil {
+			t.Errorf("too many %s were read", name)
+		}
 	}
 }

@@ -10,10 +10,17 @@ import (
 	"strings"
 )
 
-// What is read at most: bytes of a file, and servers of all files.
+// What is read at most.
 const (
-	MaxFile    = 4 << 20
-	MaxServers = 1000
+	MaxFile      = 4 << 20 // bytes of a file
+	MaxServers   = 1000    // of all files
+	MaxVariables = 1000    // of the environment, of all files
+)
+
+// What a server may have at most; one that has more is left out.
+const (
+	maxValues = 1000
+	maxText   = 16 << 10 // bytes; keys and certificates have fewer
 )
 
 // Format is whose file it is.
@@ -137,6 +144,9 @@ func Read(files []File, opts *Options) (*Result, error) {
 	}
 	for _, s := range sections {
 		im.read(s)
+		if n := len(im.result.Variables); n > MaxVariables {
+			return nil, fmt.Errorf("%s: more than %d environment variables would be wanted; import fewer servers at once", s.path, MaxVariables)
+		}
 	}
 	if len(im.result.Servers) == 0 {
 		return nil, errors.New(strings.Join(append([]string{"the files name no MCP server"}, im.notes()...), "\n"))
@@ -226,7 +236,9 @@ func (im *importing) read(s section) {
 	im.section, im.inputs = s, map[string]input{}
 	im.readInputs(s.inputs)
 	for _, m := range s.servers.members {
-		im.one(m.name, m.value)
+		if len(im.result.Variables) <= MaxVariables {
+			im.one(m.name, m.value)
+		}
 	}
 }
 

@@ -40,7 +40,7 @@ func TestSecretsStandNowhereAndComeBack(t *testing.T) {
 		"a database's address":             `{"command":"x","args":["postgres://u:zqpw@h/db"],"env":{"REDIS":"redis://:zqpw123456@h:6379"}}`,
 		"one whose password is not quoted": `{"command":"x","env":{"DB":"postgres://u:zq/p%w@h/db"}}`,
 		"PGPASS and its like":              `{"command":"x","env":{"PGPASS":"zqword","PGPASSWORD":"zqword","GHTOKEN":"zqword","USER_PIN":"zq12","COOKIE":"sid=zqcd"}}`,
-		"short options":                    `{"command":"srv","args":["-k","zqshort","-p","zqpw"]}`,
+		"short options":                    `{"command":"srv","args":["-k","zqshort","-p","zqpw","-pzq22","-v"]}`,
 		"a login as an option":             `{"command":"srv","args":["--auth","user:zqpass","-u","user:zqpass","--user=me:zqpass"]}`,
 		"headers of one's own":             `{"url":"https://x.example/mcp","headers":{"X-Forward":"Bearer zqzz","X-Any":"zq82hdk2","X-Key":"zqword"}}`,
 		"a script":                         `{"command":"sh","args":["-c","GH=zqp_0123456789 TOKEN=\"zq a b\" exec npx -y srv --key zqpref --api-key='zq x' -- plain"]}`,
@@ -103,7 +103,7 @@ func TestWhatIsPlainlyNoSecretStaysReadable(t *testing.T) {
 		"arguments": `{"command":"npx","args":["-y","-p","@scope/some-package","@modelcontextprotocol/server-sequential-thinking@2025.7.1","--local-timezone=Europe/Berlin",
 			"--port","8080","ghcr.io/github/github-mcp-server:v0.4.1","git+https://github.com/a/b@0123456789abcdef0123456789abcdef01234567",
 			"/root/.cache/npm-87dc91983e6b/node_modules/.bin/x","--auth","oauth","--key-file=/etc/key.pem","console.log('hello'); process.exit(3)"]}`,
-		"ports of docker": `{"command":"docker","args":["run","-p","8080:80","-u","1000:1000","-v","/a:/b","img@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"]}`,
+		"ports of docker": `{"command":"docker","args":["run","-p8081:81","-p","8080:80","-u","1000:1000","-v","/a:/b","img@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"]}`,
 		"addresses":       `{"url":"https://server.example.com/@someone/some-tool/mcp?profile=mine&readOnly=true"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
