@@ -12,7 +12,8 @@ import (
 )
 
 // tinyServer writes an MCP server that is a shell script and starts in no time. Its tool "which" tells one process from another. One
-// that is stubborn ignores the end of its input and SIGTERM.
+// that is stubborn ignores the end of its input and SIGTERM. In the file that the variable STARTS names, if any, it notes that
+// it begins to start ("+") and that it is asked for its tools ("-").
 func tinyServer(t *testing.T, stubborn bool) (command string) {
 	t.Helper()
 	first, last := "", ""
@@ -21,6 +22,8 @@ func tinyServer(t *testing.T, stubborn bool) (command string) {
 	}
 	file := filepath.Join(t.TempDir(), "server.sh")
 	text := first + `
+note() { if [ -n "$STARTS" ]; then echo "$1" >>"$STARTS"; fi; }
+note +
 me=$(cat /proc/sys/kernel/random/uuid || date +%s%N) # its process id may be the same as the last one's, in a namespace
 answer() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
 while IFS= read -r line; do
@@ -29,7 +32,7 @@ while IFS= read -r line; do
 	case $line in
 	*'"method":"notifications/'*) ;;
 	*'"method":"initialize"'*) answer '"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"tiny","version":"1"}}' ;;
-	*'"method":"tools/list"'*) answer '"result":{"tools":[{"name":"which","description":"Says which process serves.","inputSchema":{"type":"object"}}]}' ;;
+	*'"method":"tools/list"'*) note -; answer '"result":{"tools":[{"name":"which","description":"Says which process serves.","inputSchema":{"type":"object"}}]}' ;;
 	*'"method":"tools/call"'*) answer '"result":{"content":[{"type":"text","text":"'$me'"}]}' ;;
 	*'"method":"ping"'*) answer '"result":{}' ;;
 	*) answer '"error":{"code":-32601,"message":"unknown method"}' ;;
