@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -166,10 +167,16 @@ the EnvironmentFile= of the daemon's unit, first: set -a; . FILE; set +a. Those 
 			if err != nil {
 				return err
 			}
+			if failed := report.Err(); failed != nil && block.URL == "" && block.Isolation != "none" && closedFile.MatchString(failed.Error()) {
+				sayf(c.err, "A file may be closed to it by its isolation: open it with allow_read or allow_write in its block.\n")
+			}
 			return c.printProbe(block.Name, report)
 		}),
 	}
 }
+
+// closedFile is how programs say that they may not open a file.
+var closedFile = regexp.MustCompile(`(?i)\b(EACCES|EPERM|permission denied|operation not permitted)\b`)
 
 // stepReport is one step of `mcp-server test --json`.
 type stepReport struct {

@@ -149,7 +149,12 @@ func Read(files []File, opts *Options) (*Result, error) {
 		}
 	}
 	if len(im.result.Servers) == 0 {
-		return nil, errors.New(strings.Join(append([]string{"the files name no MCP server"}, im.notes()...), "\n"))
+		var paths []string
+		for i := range files {
+			paths = append(paths, files[i].Path)
+		}
+		said := append([]string{strings.Join(paths, ", ") + ": no MCP server is named that could be written"}, im.notes()...)
+		return nil, errors.New(strings.Join(said, "\n"))
 	}
 	im.check()
 	return im.result, nil
