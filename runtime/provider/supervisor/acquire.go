@@ -80,8 +80,12 @@ func (s *Supervisor[I]) refusal(ctx context.Context, came int) error {
 		next := s.next(came)
 		wait := time.Until(next)
 		if end, ok := ctx.Deadline(); wait > patience || ok && next.After(end) {
-			return tool.Errorf(tool.ProviderStarting, "provider %q failed%s; it is started again in %v, the call was not sent",
-				name, because(s.status.Reason), max(wait, 0).Round(time.Second/10))
+			sooner := ""
+			if s.opts.TryOnCall {
+				sooner = " or for a later call"
+			}
+			return tool.Errorf(tool.ProviderStarting, "provider %q failed%s; it is started again in %v%s, the call was not sent",
+				name, because(s.status.Reason), max(wait, 0).Round(time.Second/10), sooner)
 		}
 	}
 	return nil

@@ -166,8 +166,8 @@ func (s *Supervisor[I]) oneLife(ctx context.Context) {
 	s.status.LastSuccess = now
 	s.mu.Unlock()
 	s.enter(provider.Ready, "")
-	fault, why := s.attend(ctx, l)
-	s.retire(ctx, l, fault, why)
+	why, fault := s.attend(ctx, l)
+	s.retire(ctx, l, why, fault)
 	if fault != nil && ctx.Err() == nil {
 		s.opts.Logger.Warn("provider failed", "error", fault)
 		s.mu.Lock()
@@ -202,8 +202,8 @@ func (s *Supervisor[I]) tryStart(ctx context.Context) (inst I, err error) {
 	return s.start(ctx)
 }
 
-// attend returns when the instance has to go: why it failed, or else the good reason for it.
-func (s *Supervisor[I]) attend(ctx context.Context, l *life[I]) (fault error, why string) {
+// attend returns when the instance has to go: the good reason for it, or how it failed.
+func (s *Supervisor[I]) attend(ctx context.Context, l *life[I]) (why string, fault error) {
 	for {
 		s.mu.Lock()
 		fault, restart, quarantine := l.fault, s.restart, s.quarantine
@@ -214,13 +214,13 @@ func (s *Supervisor[I]) attend(ctx context.Context, l *life[I]) (fault error, wh
 		s.mu.Unlock()
 		switch {
 		case fault != nil:
-			return fault, ""
+			return "", fault
 		case quarantine != "":
-			return nil, quarantine
+			return quarantine, nil
 		case restart:
-			return nil, "it is started anew, as the operator wants"
+			return "it is started anew, as the operator wants", nil
 		case due != "":
-			return nil, due
+			return due, nil
 		}
 		var timer *time.Timer
 		var expired <-chan time.Time
@@ -230,9 +230,9 @@ func (s *Supervisor[I]) attend(ctx context.Context, l *life[I]) (fault error, wh
 		}
 		select {
 		case <-l.instance.Done():
-			return ending(l.instance), ""
+			return "", ending(l.instance)
 		case <-ctx.Done():
-			return nil, stopping
+			return stopping, nil
 		case <-s.wake:
 		case <-expired:
 		}
@@ -285,7 +285,7 @@ func (s *Supervisor[I]) outlived(l *life[I]) bool {
 }
 
 // retire takes the instance away from new users, waits for the others unless it has failed, and stops it.
-func (s *Supervisor[I]) retire(ctx context.Context, l *life[I], fault error, why string) {
+func (s *Supervisor[I]) retire(ctx context.Context, l *life[I], why string, fault error) {
 	s.mu.Lock()
 	s.life = nil
 	quarantined := s.quarantine != ""
