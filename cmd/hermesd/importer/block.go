@@ -22,8 +22,9 @@ func (im *importing) one(name string, v value) {
 	s := &Server{Name: im.label, file: im.section.path, title: name}
 	im.block, im.own = s, nil
 	env, _ := v.get("env")
+	used := secretOwn(v)
 	s.Env = im.pairs("env", env, func(name, value string) text {
-		return im.expand("env."+name, value, secretValue(name, value), name, "")
+		return im.expand("env."+name, value, used[name] || secretValue(name, value), name, "")
 	})
 	im.own = map[string]text{}
 	for _, p := range s.Env {

@@ -52,10 +52,13 @@ func (im *importing) needs(name string) string {
 // secret takes a value out of the configuration: into a variable of this name, or of another one if this means something
 // else already.
 func (im *importing) secret(key, name, value string) part {
-	free := name
+	free, own := name, name
+	if !strings.HasPrefix(name, envName(im.label)+"_") {
+		own = envName(im.label, name)
+	}
 	for n := 1; !im.free(free, value); n++ {
-		if free = envName(im.label, name); n > 1 {
-			free = fmt.Sprintf("%s_%d", free, n)
+		if free = own; n > 1 {
+			free = fmt.Sprintf("%s_%d", own, n)
 		}
 	}
 	if _, known := im.vars[free]; !known {

@@ -53,6 +53,33 @@ func (im *importing) findAmbient(servers value) {
 	}
 }
 
+// secretOwn are the variables of a server that its arguments and headers use as secrets, whatever their names.
+func secretOwn(v value) map[string]bool {
+	found := map[string]bool{}
+	use := func(name, s string) {
+		for _, m := range reference.FindAllStringSubmatchIndex(s, -1) {
+			named := namedBefore.FindStringSubmatch(s[:m[0]])
+			if secretName(name) || named != nil && secretName(named[1]) {
+				found[strings.TrimPrefix(s[m[2]:m[3]], "env:")] = true
+			}
+		}
+	}
+	headers, _ := v.get("headers")
+	for _, m := range headers.members {
+		use(m.name, m.value.text)
+	}
+	args, _ := v.get("args")
+	option := ""
+	for _, s := range textsOf(args) {
+		use(option, s)
+		option = ""
+		if strings.HasPrefix(s, "-") {
+			option = s
+		}
+	}
+	return found
+}
+
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // expand reads a text of a file: references become expressions. secret says that all of it is one, by its place; name is

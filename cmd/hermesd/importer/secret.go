@@ -14,7 +14,7 @@ import (
 
 // secretWords are parts of names of secrets besides those that hermesd masks by themselves: what these say is not always one.
 var secretWords = []string{
-	"auth", "pin", "otp", "totp", "session", "sid", "sessionid", "jwt", "sas", "signature", "sig", "salt", "seed", "mnemonic",
+	"auth", "pin", "otp", "totp", "session", "sid", "sessionid", "jwt", "sas", "signature", "sig", "mnemonic",
 	"private", "license", "pw", "passcode", "connstr", "conn", "webhook", "creds", "cred", "login",
 }
 
@@ -23,10 +23,11 @@ var secretEndings = []string{"token", "secret", "password", "passwd", "passphras
 
 // secretName reports whether what has this name is a secret unless its value is plainly none.
 func secretName(name string) bool {
-	if redact.SecretName(name) {
+	words := nameWords(name)
+	if redact.SecretName(strings.Join(words, "_")) {
 		return true
 	}
-	for _, w := range nameWords(name) {
+	for _, w := range words {
 		if slices.Contains(secretWords, w) || slices.ContainsFunc(secretEndings, func(end string) bool { return strings.HasSuffix(w, end) }) {
 			return true
 		}
@@ -89,15 +90,15 @@ func plain(value string) bool {
 var tokenForm = regexp.MustCompile(`^(sk-|sk_|pk_|rk_|gh[opusr]_|github_pat_|glpat-|xox[a-z]-|xapp-|AIza|AKIA|ASIA|ya29\.|ey[JK]|npm_|pypi-|hf_|lin_api_|lin_oauth_|ntn_|figd_|SG\.|shpat_|dop_v1_|dckr_pat_|tvly-|ctx7sk|phx_|sntrys_|r8_|gsk_|nvapi-|PMAK-|CFPAT-|ATATT|EAAA)[A-Za-z0-9_.+=-]{8,}`)
 
 // assigned is a secret with its name before it, as in connection strings, JSON and scripts.
-var assigned = regexp.MustCompile(`(?i)(^|[^a-z])(password|passwd|pwd|passphrase|secret|account_?key|shared_?access_?key|access_?key|api[-_]?key|access[-_]?token|auth[-_]?token|token)["']?\s*[=:]\s*["']?[^\s"';,}]|` +
-	`\b(bearer|basic)\s+[^\s"'$]{6,}`)
+var assigned = regexp.MustCompile(`(?i)(password|passwd|pwd|passphrase|secret|account_?key|shared_?access_?key|access_?key|api[-_]?key|access[-_]?token|auth[-_]?token|token)["']?\s*[=:]\s*["']?[^\s"';,}]|` +
+	`\b(bearer|basic)\s+[^\s"'$]{6,}|^[^\s:/@]+:[^\s:/@]+@[^\s/]`)
 
 // secretText reports whether a text looks like a secret, or like one that holds some, whatever its name.
 func secretText(s string) bool {
-	if assigned.MatchString(s) {
+	s = digest.ReplaceAllString(s, "")
+	if assigned.MatchString(s) && !strings.HasPrefix(s, "npm:") || secretJSON(s) {
 		return true
 	}
-	s = digest.ReplaceAllString(s, "")
 	for _, word := range strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("\"'`=:/\\;,&?|<>(){}[]@", r) }) {
 		if tokenForm.MatchString(word) {
 			return true
@@ -112,6 +113,21 @@ func secretText(s string) bool {
 		return slices.ContainsFunc(alphanumeric(s), func(run string) bool { return len(run) >= longRun && mixed(run) && !readable.MatchString(run) })
 	}
 	return opaque(s)
+}
+
+// secretJSON reports whether a text is JSON that gives something secret.
+func secretJSON(s string) bool {
+	if !strings.HasPrefix(s, "{") && !strings.HasPrefix(s, "[") {
+		return false
+	}
+	v, err := decodeJSON([]byte(s))
+	return err == nil && v.anySecret("")
+}
+
+func (v value) anySecret(name string) bool {
+	return v.kind == str && (secretName(name) && !harmless(name, v.text) || secretText(v.text)) ||
+		slices.ContainsFunc(v.items, func(item value) bool { return item.anySecret(name) }) ||
+		slices.ContainsFunc(v.members, func(m member) bool { return m.value.anySecret(m.name) })
 }
 
 // digest says which image or file is meant, and is no secret.

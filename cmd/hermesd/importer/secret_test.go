@@ -50,6 +50,10 @@ func TestSecretsStandNowhereAndComeBack(t *testing.T) {
 		"a default":                        `{"command":"x","env":{"API_TOKEN":"${API_TOKEN:-zqdefault}"}}`,
 		"a text beside a reference":        `{"command":"x","args":["--url=https://h/${PLACE}?token=zqabc&x=1"]}`,
 		"JSON as an argument":              `{"command":"x","args":["{\"apiKey\":\"zqabc\"}"]}`,
+		"JSON with names of its own":       `{"command":"x","args":["--config","{\"a\":[{\"braveApiKey\":\"zqabc\"}]}"]}`,
+		"a login without an address":       `{"command":"x","args":["root:zqpw@tcp(127.0.0.1:3306)/db"]}`,
+		"an option in camel case":          `{"command":"x","args":["--oauth2Bearer","zqword"]}`,
+		"a word that is used as a secret":  `{"command":"npx","args":["mcp-remote","https://x.example","--header","Authorization: Bearer ${T}"],"env":{"T":"zqword"}}`,
 		"several lines":                    `{"command":"x","env":{"PRIVATE_KEY":"-----BEGIN-----\nzq$a\"b\\\n-----END-----\n"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
