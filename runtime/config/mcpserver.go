@@ -72,7 +72,7 @@ type MCPServer struct {
 
 // ToolFilter selects tools by their own names, without prefix. Exclude wins.
 type ToolFilter struct {
-	// Include are names and globs of the tools to offer.
+	// Include are names and globs of the tools to offer; an empty list offers none.
 	Include []string `key:"include" default:"[\"*\"]"`
 	// Exclude are names and globs of the tools to leave out.
 	Exclude []string `key:"exclude"`

@@ -104,7 +104,7 @@ func mcpOptions(cfg *config.Config, block *config.MCPServer, dirs directories, v
 	o := &mcpclient.Options{
 		Name: block.Name, Command: block.Command, Dir: block.Cwd, URL: block.URL,
 		Env: block.Env, PassEnv: block.PassEnv, Headers: block.Headers, Sessions: block.Protocol != "auto",
-		Include: block.Tools.Include, Exclude: block.Tools.Exclude,
+		Include: append([]string{}, block.Tools.Include...), Exclude: block.Tools.Exclude,
 		Timeout: block.Timeout, ConnectTimeout: block.ConnectTimeout, IdleTimeout: block.IdleTimeout,
 		MaxLifetime: block.MaxLifetime, StopGrace: block.StopGrace,
 		Backoff: supervisor.Backoff{Min: block.Backoff.Min, Max: block.Backoff.Max},

@@ -1,10 +1,13 @@
 package daemon
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hermesd/hermesd/runtime/config"
 	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/tool"
 )
@@ -40,5 +43,36 @@ mcp_server "old" {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// An operator who lists no tool to offer does not mean all of them.
+func TestAnIncludeOfNothingIsNotOneOfEverything(t *testing.T) {
+	for name, tt := range map[string]struct {
+		tools string
+		want  []string
+	}{
+		"no word about tools": {"", []string{"*"}},
+		"excluding only":      {"tools {\n  exclude = [\"a\"]\n}", []string{"*"}},
+		"nothing":             {"tools {\n  include = []\n}", []string{}},
+		"some":                {"tools {\n  include = [\"a\"]\n}", []string{"a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "config.hcl")
+			if err := os.WriteFile(file, []byte("mcp_server \"x\" {\n  command = [\"x\"]\n  "+tt.tools+"\n}\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cfg, diags := config.Load(file, &config.Environment{})
+			if diags.HasErrors() {
+				t.Fatal(diags)
+			}
+			o, err := mcpOptions(cfg, &cfg.MCPServers[0], directories{}, "", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, o.Include); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

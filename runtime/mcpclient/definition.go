@@ -104,7 +104,7 @@ func (p *Provider) wanted(own string) bool {
 			return true
 		}
 	}
-	return len(p.opts.Include) == 0
+	return p.opts.Include == nil
 }
 
 // matches compares a name with a pattern in which "*" stands for any characters and "?" for one.

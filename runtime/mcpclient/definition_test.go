@@ -101,6 +101,7 @@ func TestNamesAndSelection(t *testing.T) {
 		"an empty prefix keeps valid names": {func(o *mcpclient.Options) { o.Prefix = text("") }, []string{"create_issue", "delete_issue", tool.FullName("a/b")}},
 		"a prefix of the operator's":        {func(o *mcpclient.Options) { o.Prefix = text("x"); o.Include = []string{"create*"} }, []string{"x__create_issue"}},
 		"exclude wins":                      {func(o *mcpclient.Options) { o.Include = []string{"*"}; o.Exclude = []string{"delete_*", "a/?"} }, []string{"mcp__kb__create_issue"}},
+		"an include of nothing":             {func(o *mcpclient.Options) { o.Include = []string{} }, nil},
 		"a star takes a slash too":          {func(o *mcpclient.Options) { o.Include = []string{"*b"} }, []string{tool.FullName("mcp", "kb", "a/b")}},
 		"a pattern is the whole name": {func(o *mcpclient.Options) {
 			o.Include = []string{"issue", "*_issu?"}

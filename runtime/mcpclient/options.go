@@ -33,8 +33,8 @@ type Options struct {
 	Headers map[string]string
 	// OAuth brings access tokens to URL, unless Headers have an Authorization (nil: none).
 	OAuth *oauth.Authorizer
-	// Include and Exclude select tools by their own names; "*" and "?" match any characters. Exclude wins; an empty
-	// Include takes every tool.
+	// Include and Exclude select tools by their own names; "*" and "?" match any characters. Exclude wins. An Include of
+	// nil takes every tool, an empty one none.
 	Include, Exclude []string
 	// Timeout is the deadline of a call (0: 60 s).
 	Timeout time.Duration
