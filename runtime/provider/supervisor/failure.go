@@ -44,6 +44,7 @@ func (s *Supervisor[I]) pause(ctx context.Context, fault error, well bool) {
 		wait = 0
 	}
 	s.retryAt, s.soonest = now.Add(wait), now.Add(max(limits.Min, callPause))
+	s.broadcast() // who came while the instance was cleared away, in the same state, does not know yet how long it takes
 	s.mu.Unlock()
 	if tooMany && !s.opts.NeverQuarantine {
 		s.Quarantine(fmt.Sprintf("it failed %d times within %v, the last time: %v", limits.Failures, limits.Window, fault))
