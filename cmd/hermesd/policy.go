@@ -40,7 +40,7 @@ func (c *cli) policyTryCommand(use, short string, show func(*daemon.Verdict) err
 	return &cobra.Command{
 		Use: use + " CALL.json", Short: short, Long: short + ".\n\n" + policyFile, Args: cobra.ExactArgs(1),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
-			cfg, err := c.load("default_action", "rule", "agent", "approvals.mode")
+			cfg, err := c.load("default_action", "rule", "agent", "approvals.mode", "listen.admin", "listen.tls.key")
 			if err != nil {
 				return err
 			}
@@ -54,6 +54,9 @@ func (c *cli) policyTryCommand(use, short string, show func(*daemon.Verdict) err
 			}
 			sample, err := c.sample(cmd, call)
 			if err != nil {
+				return err
+			}
+			if err := unreadable(cfg, folders(sample.Definition.SourceName)...); err != nil {
 				return err
 			}
 			verdict, err := policy.Try(sample)
@@ -72,6 +75,11 @@ func (c *cli) policyTryCommand(use, short string, show func(*daemon.Verdict) err
 			return nil
 		}),
 	}
+}
+
+// folders are the keys that say where a provider's relative paths begin, which the floor has to know.
+func folders(provider string) []string {
+	return []string{fmt.Sprintf("plugin %q.config.root", provider), serverBlock(provider) + ".cwd", serverBlock(provider) + ".command"}
 }
 
 // trial is a call in a file.

@@ -47,6 +47,9 @@ type Config struct {
 	// Secrets are the values that secret(…) resolved, and what a provider's env, pass_env and headers hold under a name that
 	// says that it is secret, for masking wherever text leaves the daemon.
 	Secrets []Secret
+	// SecretFiles are the absolute paths of the files that secret("file:PATH") was asked for, also of those that cannot be
+	// read by this process.
+	SecretFiles []string
 	// Unread are the keys that a partial [Environment] left out.
 	Unread []Unread
 

@@ -113,7 +113,9 @@ func (d *decoder) resolve(ref string, env *Environment) (string, error) {
 		}
 		return value, nil
 	case "file":
-		return readText(env, d.absolute(name))
+		path := d.absolute(name)
+		d.cfg.SecretFiles = append(d.cfg.SecretFiles, path)
+		return readText(env, path)
 	case "credential":
 		dir, ok := env.Lookup("CREDENTIALS_DIRECTORY")
 		if !ok {

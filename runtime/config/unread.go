@@ -34,10 +34,10 @@ func (u *Unread) String() string {
 }
 
 // Within reports whether the key is of a kind of block ("mcp_server"), of one block (`mcp_server "github"`), or one that is
-// named with the block's kind ("listen.admin") or, outside of blocks, without ("state_dir").
+// named with the block (`mcp_server "github".cwd`), its kind ("listen.admin") or, outside of blocks, without ("state_dir").
 func (u *Unread) Within(place string) bool {
 	kind, _, _ := strings.Cut(u.Block, " ")
-	return place == strings.TrimPrefix(kind+"."+u.Key, ".") || kind != "" && (place == kind || place == u.Block)
+	return place == strings.TrimPrefix(kind+"."+u.Key, ".") || kind != "" && (place == kind || place == u.Block || place == u.Block+"."+u.Key)
 }
 
 // missing is what an expression asked a partial environment for in vain.

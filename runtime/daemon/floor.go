@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/hermesd/hermesd/policy/floor"
 	"github.com/hermesd/hermesd/runtime/config"
@@ -27,10 +26,8 @@ func newFloor(cfg *config.Config) *floor.Floor {
 		dir := filepath.Dir(absolute(cfg.Files[0]))
 		opts.Config = append(opts.Config, filepath.Join(dir, "conf.d"), filepath.Join(dir, lockFile))
 	}
-	for _, s := range cfg.Secrets {
-		if file, ok := strings.CutPrefix(s.Ref, "file:"); ok {
-			opts.Secrets = append(opts.Secrets, absolute(file))
-		}
+	for _, file := range cfg.SecretFiles {
+		opts.Secrets = append(opts.Secrets, absolute(file))
 	}
 	opts.Secrets = append(opts.Secrets, absolute(cfg.Listen.Admin))
 	if dir := os.Getenv("CREDENTIALS_DIRECTORY"); dir != "" {
