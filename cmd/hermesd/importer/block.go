@@ -43,15 +43,13 @@ func (im *importing) one(name string, v value) {
 
 // excess is what a server has too much of.
 func (v value) excess() (reason string) {
-	count := 0
 	v.walk(func(s string) {
-		count++
 		if len(s) > maxText {
 			reason = fmt.Sprintf("a text of it has more than %d bytes", maxText)
 		}
 	})
-	if count > maxValues {
-		reason = fmt.Sprintf("it has more than %d texts", maxValues)
+	if v.size() > maxValues {
+		reason = fmt.Sprintf("it has more than %d values", maxValues)
 	}
 	return reason
 }
@@ -131,7 +129,8 @@ func (im *importing) pairs(key string, v value, read func(name, value string) te
 	for _, m := range v.members {
 		switch {
 		case key == "env" && !variable.MatchString(m.name):
-			im.note(key+"."+m.name, "left out: it is no name of an environment variable")
+			name, _, _ := strings.Cut(m.name, "=") // what follows may be a secret in the wrong place
+			im.note(key+"."+name, "left out: it is no name of an environment variable")
 		case m.value.kind == object || m.value.kind == array:
 			im.note(key+"."+m.name, "left out: it is %s instead of a text", m.value.kind)
 		default:

@@ -134,6 +134,11 @@ func TestWhatIsTooMuchIsLeftOut(t *testing.T) {
 	if got := notes(r); len(r.Servers) != 1 || strings.Count(got, "left out: ") != 2 {
 		t.Error(len(r.Servers), got)
 	}
+	numbers := strings.Repeat(`,1`, 1001)
+	r = read(t, `{"good":{"command":"x"},"many":{"command":"x","args":[`+numbers[1:]+`]}}`, nil)
+	if got := notes(r); len(r.Servers) != 1 || strings.Count(got, "left out: ") != 1 {
+		t.Error(len(r.Servers), got)
+	}
 	var many strings.Builder
 	for i := range 1001 {
 		fmt.Fprintf(&many, `,"s%d":{"command":"x","env":{"TOKEN":"value-%d"}}`, i, i)
@@ -142,5 +147,32 @@ func TestWhatIsTooMuchIsLeftOut(t *testing.T) {
 		if _, err := importer.Read([]importer.File{{Path: "/m.json", Data: []byte(`{"mcpServers":{` + servers[1:] + `}}`)}}, nil); err == nil {
 			t.Errorf("too many %s were read", name)
 		}
+	}
+}
+
+// Files of the largest size that are made to be slow are done within seconds, not hours.
+func TestWhatIsMadeToBeSlowIsNot(t *testing.T) {
+	var secrets strings.Builder
+	for i := range 290 {
+		secrets.WriteString(`"x`)
+		for j := range 700 {
+			fmt.Fprintf(&secrets, " -p aB3dE5gH7%07d", i*700+j)
+		}
+		secrets.WriteString(`",`)
+	}
+	server := `{"mcpServers":{"a":{"command":"x","args":[` + secrets.String() + `"z"]}}}`
+	if _, err := importer.Read([]importer.File{{Path: "/m.json", Data: []byte(server)}}, nil); err == nil || !strings.Contains(err.Error(), "environment variables") {
+		t.Error(err)
+	}
+	r := read(t, `{"nested":{"command":"x","args":["https://a/`+strings.Repeat("?x=https://inner/", 900)+`"]}}`, nil)
+	if hcl := string(r.HCL()); strings.Contains(hcl, "inner") { // too deep to be judged: taken for a secret
+		t.Error(hcl)
+	}
+}
+
+func TestASecretInANamesPlaceIsNotPrinted(t *testing.T) {
+	r := read(t, `{"a":{"command":"x","env":{"TOKEN=hunter2secret":""}}}`, nil)
+	if got := notes(r); !strings.Contains(got, "env.TOKEN: left out") || strings.Contains(got, "hunter2") {
+		t.Error(got)
 	}
 }

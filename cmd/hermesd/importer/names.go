@@ -52,6 +52,9 @@ func (im *importing) needs(name string) string {
 // secret takes a value out of the configuration: into a variable of this name, or of another one if this means something
 // else already.
 func (im *importing) secret(key, name, value string) part {
+	if len(im.result.Variables) > MaxVariables { // the import fails of it: no name need be found
+		return part{expression: secretExpression(name)}
+	}
 	free, own := name, name
 	if !strings.HasPrefix(name, envName(im.label)+"_") {
 		own = envName(im.label, name)

@@ -29,6 +29,10 @@ var reference = regexp.MustCompile(`\$\{([^${}]*)\}`)
 func (im *importing) findAmbient(servers value) {
 	for _, m := range servers.members {
 		own, _ := m.value.get("env")
+		given := map[string]bool{}
+		for _, e := range own.members {
+			given[e.name] = true
+		}
 		m.value.walk(func(s string) {
 			for _, found := range reference.FindAllStringSubmatch(s, -1) {
 				kind, rest, _ := strings.Cut(found[1], ":")
@@ -39,7 +43,7 @@ func (im *importing) findAmbient(servers value) {
 				case "input":
 					name = envName(rest)
 				}
-				if _, given := own.get(name); variable.MatchString(name) && !given {
+				if variable.MatchString(name) && !given[name] {
 					im.ambient[name] = true
 				}
 			}
@@ -57,8 +61,10 @@ func (im *importing) findAmbient(servers value) {
 func secretOwn(v value) map[string]bool {
 	found := map[string]bool{}
 	use := func(name, s string) {
+		last := 0
 		for _, m := range reference.FindAllStringSubmatchIndex(s, -1) {
-			named := namedBefore.FindStringSubmatch(s[:m[0]])
+			named := namedBefore.FindStringSubmatch(s[last:m[0]])
+			last = m[1]
 			if secretName(name) || named != nil && secretName(named[1]) {
 				found[strings.TrimPrefix(s[m[2]:m[3]], "env:")] = true
 			}

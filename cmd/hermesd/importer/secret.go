@@ -106,7 +106,7 @@ func secretText(s string) bool {
 	}
 	switch {
 	case absolute.MatchString(s):
-		return hasLogin(s) || slices.ContainsFunc(splitAddress(s), func(p addressPart) bool { return p.secret })
+		return strings.Count(s, "://") > maxNested || hasLogin(s) || slices.ContainsFunc(splitAddress(s), func(p addressPart) bool { return p.secret })
 	case base64Key.MatchString(s) && mixed(s):
 		return true
 	case rooted.MatchString(s), strings.Contains(s, "/"): // paths, packages, images: with digests that are none
@@ -114,6 +114,9 @@ func secretText(s string) bool {
 	}
 	return opaque(s)
 }
+
+// maxNested is how many addresses within each other are looked at; nobody writes more.
+const maxNested = 8
 
 // secretJSON reports whether a text is JSON that gives something secret.
 func secretJSON(s string) bool {

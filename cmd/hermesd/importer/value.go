@@ -64,6 +64,18 @@ func (v value) walk(visit func(s string)) {
 	}
 }
 
+// size is how many values are in a value, itself among them.
+func (v value) size() int {
+	n := 1
+	for _, item := range v.items {
+		n += item.size()
+	}
+	for _, m := range v.members {
+		n += m.value.size()
+	}
+	return n
+}
+
 func (v value) get(name string) (value, bool) {
 	for _, m := range v.members {
 		if m.name == name {
