@@ -130,8 +130,11 @@ func (s *Store) Write(ctx context.Context, fn func(ctx context.Context, c *sql.C
 	return s.write.Write(ctx, fn)
 }
 
-// Close closes the database and lets the next daemon in. Writers, readers and journals end with it. It may be called twice.
+// Close closes the database and lets the next daemon in, once the write that runs has ended. Writers, readers and journals end
+// with it. It may be called twice.
 func (s *Store) Close() error {
+	<-s.turn // a prepared statement that ran on would read what closing it frees
+	defer func() { s.turn <- struct{}{} }()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/hermesd/hermesd/runtime/store"
@@ -120,6 +121,39 @@ func TestAPreparedStatementIsPartOfItsTransactionAndEndsWithTheStore(t *testing.
 	}
 	if err := settle([]driver.NamedValue{{Ordinal: 1, Value: int64(9)}}); err == nil {
 		t.Error("it runs after the store's end")
+	}
+}
+
+// Whoever still writes when the store ends has written or is told that it did not happen.
+func TestAWriteHasEndedWhenTheStoreEnds(t *testing.T) {
+	for range 20 {
+		s := open(t, t.TempDir())
+		begun, ended := make(chan struct{}), make(chan error)
+		begin := sync.OnceFunc(func() { close(begun) })
+		go func() {
+			for {
+				within := false
+				err := s.Write(context.Background(), func(ctx context.Context, c *sql.Conn) error {
+					within = true
+					begin()
+					return exec("INSERT OR REPLACE INTO audit_settled VALUES (1, 7)")(ctx, c)
+				})
+				if err != nil && within {
+					err = fmt.Errorf("a write that had begun did not end: %w", err)
+				}
+				if err != nil {
+					ended <- err
+					return
+				}
+			}
+		}()
+		<-begun
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; !errors.Is(err, sql.ErrConnDone) || strings.Contains(err.Error(), "had begun") {
+			t.Errorf("got %v", err)
+		}
 	}
 }
 
