@@ -161,6 +161,31 @@ func TestACallRunsOnceWhateverBecomesOfItsRequest(t *testing.T) {
 	}
 }
 
+// The SDK does not answer at all with a result that does not marshal, and a request that is not answered stays open.
+func TestACallThatPanicsAnswersTheRequestThatWasHandedOver(t *testing.T) {
+	ids := newExactIDs()
+	calls := newSessionCalls(ids)
+	c := newSessionCall(t.Context(), nil, &liveSession{ids: ids, calls: calls, base: t.Context()}, &plainCall{id: []byte("7")})
+	if err := calls.open.begin(c.key, &c.request); err != nil {
+		t.Fatal(err)
+	}
+	if !calls.handOver(c) {
+		t.Fatal("not handed over")
+	}
+	close(c.served)
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("it did not panic") // for it has no server
+			}
+		}()
+		calls.run(c, nil)
+	}()
+	if result, err := c.adopt(t.Context()); !errors.Is(err, errBroken) {
+		t.Errorf("got %v, %v", result, err)
+	}
+}
+
 func post(ctx context.Context, body, session string) *http.Request {
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/mcp", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")

@@ -26,6 +26,7 @@ const adoptionHeader = "Hermesd-Running-Call"
 var (
 	errNoStream = errors.New("the client has gone before its request had a stream")
 	errNotHere  = errors.New("the call of this request does not run any more")
+	errBroken   = errors.New("the call failed inside hermesd; tell the operator")
 )
 
 // sessionCall is a call of a session that began without the SDK. Its client is told and asked through it.
@@ -45,7 +46,7 @@ type sessionCall struct {
 
 	answer  json.RawMessage // after done: the result, or the error of the protocol that refused is
 	refused *jsonrpc.Error
-	err     error // instead of an answer
+	err     error // instead of an answer; errBroken if the call panicked
 
 	// The session's [sessionCalls] guards these.
 	ended, handed bool
@@ -58,7 +59,7 @@ type sessionCall struct {
 func newSessionCall(ctx context.Context, a *agentServer, s *liveSession, call *plainCall) *sessionCall {
 	c := &sessionCall{
 		plainCall: call, server: a, client: s.client, key: s.ids.key(call.id),
-		adopted: make(chan struct{}), left: make(chan struct{}), done: make(chan struct{}),
+		adopted: make(chan struct{}), left: make(chan struct{}), done: make(chan struct{}), err: errBroken,
 	}
 	c.ctx, c.request.cancel = bounded(context.WithoutCancel(ctx), s.base)
 	c.request.release = c.leave
