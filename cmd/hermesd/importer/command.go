@@ -46,6 +46,9 @@ func (im *importing) line(words []string) []text {
 	line := []text{im.expand("command", words[0], false, "", "")}
 	option, running := "", !slices.Contains(runners, program)
 	for i, w := range words[1:] {
+		if im.tooMany() {
+			break
+		}
 		// A shell reads its variables itself, and mcp-remote those in its headers.
 		im.ownStay = slices.Contains(shells, program) && isScript(option) || remote && option == "header"
 		line = append(line, im.argument(i+1, option, w))

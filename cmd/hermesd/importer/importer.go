@@ -144,7 +144,7 @@ func Read(files []File, opts *Options) (*Result, error) {
 	}
 	for _, s := range sections {
 		im.read(s)
-		if n := len(im.result.Variables); n > MaxVariables {
+		if im.tooMany() {
 			return nil, fmt.Errorf("%s: more than %d environment variables would be wanted; import fewer servers at once", s.path, MaxVariables)
 		}
 	}
@@ -241,7 +241,7 @@ func (im *importing) read(s section) {
 	im.section, im.inputs = s, map[string]input{}
 	im.readInputs(s.inputs)
 	for _, m := range s.servers.members {
-		if len(im.result.Variables) <= MaxVariables {
+		if !im.tooMany() {
 			im.one(m.name, m.value)
 		}
 	}

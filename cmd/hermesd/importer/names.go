@@ -52,7 +52,7 @@ func (im *importing) needs(name string) string {
 // secret takes a value out of the configuration: into a variable of this name, or of another one if this means something
 // else already.
 func (im *importing) secret(key, name, value string) part {
-	if len(im.result.Variables) > MaxVariables { // the import fails of it: no name need be found
+	if im.tooMany() { // no name need be found
 		return part{expression: secretExpression(name)}
 	}
 	free, own := name, name
@@ -71,6 +71,9 @@ func (im *importing) secret(key, name, value string) part {
 	im.note(key, "is a secret here: it is read from the environment variable %s", free)
 	return part{expression: secretExpression(free)}
 }
+
+// tooMany reports whether the import fails of its variables, so that nothing else matters any more.
+func (im *importing) tooMany() bool { return len(im.result.Variables) > MaxVariables }
 
 // ownVariables are variables that mean something to hermesd itself, or to the programs that it starts.
 var ownVariables = regexp.MustCompile(`(?i)^(PATH|HOME|USER|LANG|LC_.*|TZ|TMPDIR|SHELL|LD_.*|DYLD_.*|HERMESD_.*|XDG_.*|SSL_.*|GO[A-Z]+|OTEL_.*|(HTTPS?|ALL|NO|FTP)_PROXY|CREDENTIALS_DIRECTORY|CONFIGURATION_DIRECTORY|INVOCATION_ID|NOTIFY_SOCKET|LISTEN_.*)$`)
