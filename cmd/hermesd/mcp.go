@@ -52,20 +52,34 @@ func (c *cli) join(ctx context.Context, agent, client string) error {
 	if err != nil {
 		return err
 	}
-	return join.Run(ctx, &join.Options{
+	via := os.Getenv(mcpclient.ViaEnvironment)
+	options := &join.Options{
 		In: c.in, Out: c.out, Logger: slog.New(slog.NewTextHandler(c.err, nil)),
 		Dial: func(ctx context.Context) (join.Conn, error) {
 			daemon, err := dial(ctx, socket)
 			if err != nil {
 				return nil, err
 			}
-			session, err := daemon.Attach(ctx, agent, client, os.Getenv(mcpclient.ViaEnvironment))
+			session, err := daemon.Attach(ctx, agent, client, via)
 			if err != nil {
 				return nil, errors.Join(err, daemon.Close())
 			}
 			return attachment{session, daemon}, nil
 		},
-	})
+	}
+	in, inFile := c.in.(*os.File)
+	out, outFile := c.out.(*os.File)
+	if inFile && outFile && admin.CanHandOver(in, out) {
+		options.HandOver = func(ctx context.Context) (admin.Along, error) {
+			daemon, err := dial(ctx, socket)
+			if err != nil {
+				return nil, err
+			}
+			along, err := daemon.HandOver(ctx, agent, client, via, in, out)
+			return along, errors.Join(err, daemon.Close())
+		}
+	}
+	return join.Run(ctx, options)
 }
 
 // attachment is a session with the connection that is its own.

@@ -143,6 +143,9 @@ func (f *fronts) close(ctx context.Context) error {
 		// It stops accepting at once, and then waits for streams that only the MCP front end lets go.
 		group.Go(func() error { return f.http.Shutdown(ctx) })
 	}
+	if f.admin != nil {
+		f.admin.Release()
+	}
 	f.mcp.EndTasks()
 	f.desk.Drain(ctx)
 	group.Go(func() error { return f.mcp.Close(ctx) })

@@ -105,7 +105,7 @@ func (f *front) pass(b *bundle, raw []byte) {
 	case m.kind == aRequest:
 		r := &request{id: bytes.Clone(m.id), method: m.method} // of a line that need not be kept
 		if remembered(m.method) {
-			r.params = m.params
+			r.params = bytes.Clone(m.params)
 		}
 		f.pending[keyOf(m.id)] = r
 	case m.kind == aResponse:

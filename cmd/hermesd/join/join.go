@@ -2,6 +2,8 @@
 // remembers enough of them to outlive the daemon: when the connection breaks, what was in flight is answered, and once the
 // daemon is back the client's session is opened again with the client's own words.
 //
+// A first daemon may have the client's streams itself; then it reads along, to remember the same (along.go).
+//
 // No message is sent twice: what was handed to a daemon that went away is answered with an error, never repeated here.
 package join
 
@@ -44,6 +46,8 @@ type Options struct {
 	// In is what the client says, Out what it hears.
 	In  io.Reader
 	Out io.Writer
+	// HandOver, if it is not nil, reaches the first daemon in the place of Dial, and gives it In and Out.
+	HandOver func(ctx context.Context) (admin.Along, error)
 	// Logger is told when the daemon goes and comes; nil discards.
 	Logger *slog.Logger
 }
@@ -55,20 +59,39 @@ func Run(ctx context.Context, o *Options) error {
 	defer cancel()
 	looking, giveUp := context.WithCancel(ctx)
 	defer giveUp()
-	conn, err := o.Dial(ctx)
+	first, err := reach(ctx, o)
 	if err != nil {
 		return err
 	}
 	f := &front{
-		dial: o.Dial, out: o.Out, logger: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), stop: cancel, giveUp: giveUp,
+		dial: o.Dial, in: o.In, out: o.Out, logger: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), stop: cancel, giveUp: giveUp,
 		pending: map[string]*request{}, poke: make(chan struct{}, 1),
 	}
-	first := newLink(conn)
 	if err := f.joined(first); err != nil {
 		return err
 	}
-	go f.listen(o.In) // ends with In; a program that joins ends with its streams
+	if first.along == nil {
+		go f.listen(f.in) // ends with In; a program that joins ends with its streams
+	}
 	return f.run(ctx, looking, first)
+}
+
+// reach is the link to the first daemon.
+func reach(ctx context.Context, o *Options) (*link, error) {
+	if o.HandOver == nil {
+		conn, err := o.Dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return newLink(conn), nil
+	}
+	along, err := o.HandOver(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l := newLink(handedOver{along})
+	l.along = along
+	return l, nil
 }
 
 // front is the state of one client.
@@ -77,6 +100,7 @@ type front struct {
 	logger *slog.Logger
 	stop   context.CancelFunc // ends everything
 	giveUp context.CancelFunc // looks for no other daemon
+	in     io.Reader          // what the client says, once it is read here
 	poke   chan struct{}      // a request came while the daemon was away: look now
 
 	writing sync.Mutex // of out
@@ -95,6 +119,7 @@ type front struct {
 // link is one connection to a daemon.
 type link struct {
 	Conn
+	along admin.Along // the same, of a daemon that has the client's streams; nil of others
 	lines *bufio.Reader
 	gone  chan struct{} // closed when what it leaves open is answered
 	// number counts links from 1; asked are the daemon's open requests by the id that the client knows them by. The
@@ -131,6 +156,9 @@ func (f *front) run(ctx, looking context.Context, l *link) error {
 		err := f.hear(l)
 		over, told := f.lost(l, err)
 		f.close(l)
+		if l.along != nil && !over {
+			go f.listen(f.in)
+		}
 		switch ended := errors.Is(err, io.EOF); {
 		case ctx.Err() != nil:
 			return f.failed()
@@ -310,6 +338,9 @@ func (f *front) write(lines []byte) {
 
 // hear passes on what the daemon says until the link breaks.
 func (f *front) hear(l *link) error {
+	if l.along != nil {
+		return f.readAlong(l)
+	}
 	var said []byte // and not passed on yet
 	for {
 		line, err := l.next()
@@ -351,7 +382,7 @@ func (f *front) fromDaemon(l *link, said, line []byte) []byte {
 		}
 	case aRequest:
 		id := l.clientsID(m.id)
-		l.asked[string(id)] = m.id
+		l.asked[string(id)] = bytes.Clone(m.id)
 		if l.number > 1 {
 			raw = m.withID(id)
 		}

@@ -4,9 +4,9 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"net"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/hermesd/hermesd/runtime/frontend"
@@ -27,10 +27,10 @@ type attached struct{ framed }
 func (a *attached) Close() error { return a.conn.CloseRead() }
 
 // attach serves an MCP stream on a connection until it ends.
-func (s *Server) attach(conn *net.UnixConn, r *bufio.Reader, who Peer) {
-	a := &attached{framed{conn: conn, r: r}}
-	how := status.Convert(s.toStatus(s.serveAttached(a, who)))
-	err := conn.SetWriteDeadline(time.Now().Add(endTime))
+func (s *Server) attach(in *incoming, r *bufio.Reader, who Peer) {
+	a := &attached{framed{conn: in.conn, r: r}}
+	how := status.Convert(s.toStatus(s.serveAttached(a, in, who)))
+	err := a.conn.SetWriteDeadline(time.Now().Add(endTime))
 	if err == nil {
 		err = a.tell(frameEnd, ending{how.Code(), frontend.Clip(how.Message(), maxReason)})
 	}
@@ -39,13 +39,19 @@ func (s *Server) attach(conn *net.UnixConn, r *bufio.Reader, who Peer) {
 	}
 }
 
-func (s *Server) serveAttached(a *attached, who Peer) error {
+func (s *Server) serveAttached(a *attached, in *incoming, who Peer) error {
 	o, err := a.opening()
+	given, cut := in.seal()
+	defer func() { closeAll(given) }()
 	switch {
 	case s.base.Err() != nil:
 		return tool.Errorf(tool.ShuttingDown, "hermesd is stopping; connect again in a moment")
 	case err != nil:
 		return tool.Errorf(tool.BadRequest, "%w", err)
+	case cut && len(given) < o.descriptors:
+		return errUnable(errors.New("the daemon may open no more descriptors"))
+	case len(given) != o.descriptors:
+		return tool.Errorf(tool.BadRequest, "%d descriptors came with an opening to which %d belong", len(given), o.descriptors)
 	}
 	if err := a.conn.SetDeadline(time.Time{}); err != nil { // gRPC's, of handshakes
 		return err
@@ -70,16 +76,28 @@ func (s *Server) serveAttached(a *attached, who Peer) error {
 	ctx, cancel := context.WithCancel(s.base)
 	defer cancel()
 	s.options.Logger.Debug("a client attached", "agent", agent.Name, "client", o.Client)
-	return s.options.Streams.ServeStream(ctx, agent, a)
+	if len(given) == 0 {
+		return s.options.Streams.ServeStream(ctx, agent, a)
+	}
+	streams := given
+	given = nil // they are closed with the session from here on
+	return s.serveHandedOver(ctx, agent, a, streams)
+}
+
+// errUnable sends a client away that is to come again and pass its messages on.
+func errUnable(err error) error {
+	return status.Errorf(codes.Unavailable, "the client's streams were not taken: %v", err)
 }
 
 // opening reads the client's first frame.
 func (a *attached) opening() (o opening, err error) {
 	kind, size, err := a.head()
-	if err != nil {
+	switch {
+	case err != nil:
 		return o, err
-	}
-	if kind != frameOpening {
+	case kind == frameHandOver:
+		o.descriptors = 2
+	case kind != frameOpening:
 		return o, errors.New("this is neither gRPC nor the begin of an MCP stream")
 	}
 	return o, a.body(size, &o)

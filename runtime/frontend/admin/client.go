@@ -73,7 +73,7 @@ func (c *Client) Attach(ctx context.Context, agent, client, via string) (*Attach
 		return nil, fmt.Errorf("%w: %w", ErrBroken, err)
 	}
 	a := &Attachment{framed: framed{conn: conn.(*net.UnixConn), r: bufio.NewReaderSize(conn, 64<<10)}}
-	if err := a.tell(frameOpening, opening{agent, client, via}); err != nil {
+	if err := a.tell(frameOpening, opening{Agent: agent, Client: client, Via: via}); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrBroken, err), a.close())
 	}
 	a.stop = context.AfterFunc(ctx, func() { a.close() }) // reading and writing tell

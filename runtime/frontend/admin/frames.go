@@ -24,6 +24,11 @@ const (
 	frameOpening = 'o' // an opening as JSON. HTTP/2 begins with another letter.
 	frameData    = 'd'
 	frameEnd     = 'e' // an ending as JSON
+	// The others are of a client that hands its streams over (handedover_linux.go).
+	frameHandOver = 's' // an opening with the client's two streams beside it, as descriptors
+	frameKept     = 'k' // nothing, with the pipes that both sides keep
+	frameHeard    = 'h' // what the daemon read from the client; nothing: its end
+	frameSaid     = 'w' // what the daemon is writing to the client
 
 	frameHead = 5        // bytes
 	maxFrame  = 1 << 20  // bytes of what follows the head
@@ -35,6 +40,8 @@ type opening struct {
 	Agent  string `json:"agent,omitempty"`  // "": the local agent
 	Client string `json:"client,omitempty"` // the program, for logs
 	Via    string `json:"via,omitempty"`    // the ids of the daemons that started it, separated by commas
+
+	descriptors int // that belong to it
 }
 
 // ending is how a session ended, in gRPC's words, which the rest of the socket uses.
@@ -80,9 +87,14 @@ func (f *framed) next() error {
 	case kind == frameData:
 		f.left = size
 		return nil
-	case kind != frameEnd:
-		return errVersions
+	case kind == frameEnd:
+		return f.end(size)
 	}
+	return errVersions
+}
+
+// end reads how the session ended: [io.EOF] where it ended well.
+func (f *framed) end(size int) error {
 	var e ending
 	if err := f.body(size, &e); err != nil {
 		return err
@@ -101,7 +113,9 @@ func (f *framed) head() (kind byte, size int, err error) {
 		return 0, 0, broke(err)
 	}
 	kind = head[0]
-	if kind != frameOpening && kind != frameData && kind != frameEnd {
+	switch kind {
+	case frameOpening, frameData, frameEnd, frameHandOver, frameKept, frameHeard, frameSaid:
+	default:
 		return 0, 0, errVersions
 	}
 	n := binary.BigEndian.Uint32(head[1:])
@@ -161,6 +175,9 @@ func (f *framed) frame(kind byte, p []byte) error {
 	f.broken = err != nil
 	return err
 }
+
+// errDescriptors answers descriptors that no frame announced.
+const errDescriptors = refusal("descriptors came where none belong")
 
 // close closes the connection, whatever is read or written. It may be called more than once.
 func (f *framed) close() error {

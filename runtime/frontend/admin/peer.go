@@ -38,7 +38,7 @@ func (peerInfo) AuthType() string { return "unix-peer" }
 // leave the machine.
 type peerCredentials struct {
 	// other takes a connection that does not speak gRPC, and returns when that has ended. It is the server's.
-	other func(conn *net.UnixConn, r *bufio.Reader, who Peer)
+	other func(conn *incoming, r *bufio.Reader, who Peer)
 	// base ends with the server, and with it what is read. gRPC's end waits for handshakes, which may be silent.
 	base context.Context
 }
@@ -114,16 +114,21 @@ func (c *peerCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.
 		return nil, nil, err
 	}
 	stop := context.AfterFunc(c.base, func() { unix.SetReadDeadline(time.Unix(1, 0)) })
-	r := bufio.NewReader(unix)
+	in := &incoming{conn: unix}
+	r := bufio.NewReader(in)
 	first, err := r.Peek(1)
+	if err == nil && first[0] != 'P' { // HTTP/2's preface (RFC 9113, section 3.4)
+		c.other(in, r, p)
+		stop()
+		return nil, nil, credentials.ErrConnDispatched
+	}
+	if strays, cut := in.seal(); len(strays) > 0 || cut {
+		closeAll(strays)
+		err = errors.Join(err, errDescriptors)
+	}
 	if err != nil {
 		stop()
 		return nil, nil, err
-	}
-	if first[0] != 'P' { // HTTP/2's preface (RFC 9113, section 3.4)
-		c.other(unix, r, p)
-		stop()
-		return nil, nil, credentials.ErrConnDispatched
 	}
 	return &peeked{unix, r, stop}, peerInfo{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, p}, nil
 }

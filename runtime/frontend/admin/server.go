@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -97,6 +98,10 @@ type Server struct {
 	base    context.Context // ends with Close, and with it every stream
 	stop    context.CancelFunc
 	closing sync.Once
+
+	handed    atomic.Int32  // sessions whose streams the daemon has
+	released  chan struct{} // closed when it gives them back
+	releasing sync.Once
 }
 
 // New makes the front end. It starts nothing.
@@ -104,7 +109,7 @@ func New(opts *Options) (*Server, error) {
 	if opts == nil || opts.Desk == nil || opts.Catalog == nil || opts.Daemon == nil {
 		return nil, errors.New("admin: Options.Desk, Options.Catalog and Options.Daemon are required")
 	}
-	s := &Server{options: *opts}
+	s := &Server{options: *opts, released: make(chan struct{})}
 	if s.options.Logger == nil {
 		s.options.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -136,6 +141,10 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 	return err
 }
+
+// Release has everything that is said to clients go through their `hermesd mcp` from now on, which knows what a client need
+// not be told when a daemon stops. It waits for nothing and may be called more than once.
+func (s *Server) Release() { s.releasing.Do(func() { close(s.released) }) }
 
 // Close ends every stream and call, and waits for them. It may be called more than once.
 func (s *Server) Close() error {

@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	// maxLine bounds one message on a stream, in bytes.
-	maxLine = 16 << 20
+	// MaxLine bounds one message on a stream, in bytes.
+	MaxLine = 16 << 20
 	// drainTime is how long calls may go on after a client has sent its last message.
 	drainTime = 10 * time.Second
 )
 
 // ErrLineTooLong is a line that was passed over.
-var ErrLineTooLong = fmt.Errorf("a message is longer than %d MiB", maxLine>>20)
+var ErrLineTooLong = fmt.Errorf("a message is longer than %d MiB", MaxLine>>20)
 
 // ReadLine reads one line without its end. Of a line that is too long it keeps nothing, but reads it to its end.
 func ReadLine(r *bufio.Reader) ([]byte, error) {
 	var text []byte
 	for tooLong := false; ; {
 		part, err := r.ReadSlice('\n')
-		if tooLong = tooLong || len(text)+len(part) > maxLine; !tooLong {
+		if tooLong = tooLong || len(text)+len(part) > MaxLine; !tooLong {
 			text = append(text, part...)
 		}
 		last := errors.Is(err, io.EOF) && (tooLong || len(text) > 0) // without an end
