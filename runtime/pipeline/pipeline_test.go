@@ -74,6 +74,24 @@ func TestAProviderThatStopsForGoodIsRefusedWithAReason(t *testing.T) {
 	}
 }
 
+// A call that a plugin makes within a call may be what the plugin's end waits for.
+func TestANestedCallDoesNotWaitForAProviderThatIsStopped(t *testing.T) {
+	for state, want := range map[provider.State]tool.Code{provider.Draining: tool.ProviderStarting, provider.Starting: "", provider.Ready: ""} {
+		k := newKB()
+		k.offer.Status = provider.Status{State: state, Reason: "restarted by the operator"}
+		r := k.request("search", "{}")
+		r.Call.Depth = 1
+		out := traced(t, &trace{}).Call(t.Context(), r)
+		var got tool.Code
+		if out.Err != nil {
+			got = out.Err.Code
+		}
+		if got != want {
+			t.Errorf("%s: %v", state, out.Err)
+		}
+	}
+}
+
 // A provider that is about to be ready makes a call wait: that is its own to do.
 func TestAProviderThatStartsAnewGetsItsCalls(t *testing.T) {
 	for _, state := range []provider.State{provider.Ready, provider.Installed, provider.Starting, provider.Draining, provider.Backoff} {

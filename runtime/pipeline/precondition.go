@@ -23,6 +23,10 @@ func (p *Pipeline) precondition(ctx context.Context, e *Entry) *tool.Error {
 		return tool.Errorf(tool.ProviderDown, "%s was not run: its provider %q is %s; do without it: %s", name, label, s.State,
 			cmp.Or(s.Reason, "only the operator can start it again"))
 	}
+	if offer.Status.State == provider.Draining && e.Call.Depth > 0 {
+		// It may be waited for by the very call that this one is nested in.
+		return tool.Errorf(tool.ProviderStarting, "%s was not run: its provider %q is about to start anew, which a call within a call does not wait for; call it again in a moment", name, label)
+	}
 	reason, unmet := offer.Unmet[name]
 	if !unmet {
 		return nil
