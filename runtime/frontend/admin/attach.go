@@ -84,9 +84,9 @@ func (s *Server) serveAttached(a *attached, in *incoming, who Peer) error {
 	return s.serveHandedOver(ctx, agent, a, streams)
 }
 
-// errUnable sends a client away that is to come again and pass its messages on.
+// errUnable is an [ErrNotTaken] for the other side: the client is to come again and pass its messages on.
 func errUnable(err error) error {
-	return status.Errorf(codes.Unavailable, "the client's streams were not taken: %v", err)
+	return status.Error(codes.ResourceExhausted, err.Error())
 }
 
 // opening reads the client's first frame.

@@ -38,6 +38,11 @@ func (c *incoming) Read(p []byte) (int, error) {
 		err = errors.Join(err, perr)
 	}
 	c.cut = c.cut || flags&unix.MSG_CTRUNC != 0
+	if len(c.descriptors) > maxDescriptors { // each byte may bring more
+		closeAll(c.descriptors)
+		c.descriptors, c.sealed = nil, true
+		return 0, errDescriptors
+	}
 	switch {
 	case flags&unix.MSG_CTRUNC != 0 && c.sealed:
 		return 0, errDescriptors

@@ -53,6 +53,10 @@ func codeOf(c tool.Code) codes.Code {
 // ErrBroken is a connection that ended without the daemon's doing: it stopped, or was killed.
 var ErrBroken = errors.New("the connection to the daemon broke")
 
+// ErrNotTaken is a daemon that did not take a client's streams and did nothing with them. It serves the client as one whose
+// messages are passed on.
+var ErrNotTaken = errors.New("the client's streams were not taken")
+
 // ErrRefused is what the daemon does not take from this client, as it is: it asked as an agent that it is not, say. Asking again
 // does not help, and nothing ran.
 var ErrRefused = errors.New("the daemon refuses this")
@@ -78,6 +82,8 @@ func fromStatus(err error) error {
 	switch s.Code() {
 	case codes.Unavailable:
 		return fmt.Errorf("%w: %s", ErrBroken, s.Message())
+	case codes.ResourceExhausted:
+		return fmt.Errorf("%w: %s", ErrNotTaken, s.Message())
 	case codes.InvalidArgument, codes.PermissionDenied:
 		return refusal(s.Message())
 	case codes.Canceled:

@@ -15,8 +15,22 @@ import (
 	"github.com/hermesd/hermesd/runtime/disclosure"
 )
 
-// maxHandedOver bounds the sessions whose streams the daemon has itself: each takes fourteen descriptors. Others are relayed.
-const maxHandedOver = 256
+const (
+	// maxHandedOver bounds the sessions whose streams the daemon has itself. Others are relayed.
+	maxHandedOver = 256
+	// perHandedOver is how many descriptors each of them takes.
+	perHandedOver = 14
+)
+
+// mayHandOver is how many such sessions there may be: together they take half of this process's descriptors at most, so that
+// some are left for who is relayed, for providers and for the store.
+func mayHandOver() int32 {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
+		return 0
+	}
+	return int32(min(maxHandedOver, limit.Cur/2/perHandedOver))
+}
 
 var (
 	noDeadline = time.Time{}
@@ -51,7 +65,7 @@ type handedOver struct {
 
 // serveHandedOver serves a client on the streams that came with its opening, and closes them.
 func (s *Server) serveHandedOver(ctx context.Context, agent *disclosure.Agent, a *attached, streams []int) error {
-	if s.handed.Add(1) > maxHandedOver {
+	if s.handed.Add(1) > mayHandOver() {
 		s.handed.Add(-1)
 		closeAll(streams)
 		return errUnable(errors.New("too many clients have handed over theirs"))
@@ -223,7 +237,7 @@ func (h *handedOver) finish(base context.Context) error {
 	}
 	// Somebody let writing to the socket wait, or holds a pipe's lock in the kernel.
 	if h.out.socket {
-		err = errors.Join(err, unix.Shutdown(h.out.fd, unix.SHUT_RDWR))
+		err = errors.Join(err, control(h.out.file, func(fd int) error { return unix.Shutdown(fd, unix.SHUT_RDWR) }))
 	}
 	select {
 	case cerr := <-ended:

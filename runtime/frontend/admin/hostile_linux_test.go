@@ -136,6 +136,61 @@ func TestOnlyPipesAndStreamSocketsAreTaken(t *testing.T) {
 	}
 }
 
+// Each byte of an opening may bring descriptors, and an opening that does not end has many bytes.
+func TestDescriptorsDoNotPileUpBeforeAnOpeningEnds(t *testing.T) {
+	c, _, _ := start(t, &admin.Options{}, providertest.New("notes", providertest.Echo("notes_read")))
+	s := pipes(t)
+	conn := sendWith(t, c.Socket(), "")
+	before := descriptors(t)
+	said := []byte(frame('s', 64<<10, ""))
+	for range 1000 {
+		if _, _, err := conn.WriteMsgUnix(said, unix.UnixRights(fdOf(t, s.in), fdOf(t, s.out)), nil); err != nil {
+			break // it hears no more
+		}
+		said = []byte(" ")
+	}
+	if answer, err := io.ReadAll(conn); !strings.Contains(string(answer), "descriptors came where none belong") {
+		t.Errorf("it was told %.200q (%v)", answer, err)
+	}
+	closed(t, before)
+}
+
+// Clients that hand over their streams leave the daemon descriptors for everything else.
+func TestStreamsTakeHalfOfTheDescriptors(t *testing.T) {
+	c, _, _ := start(t, &admin.Options{}, providertest.New("notes", providertest.Echo("notes_read")))
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	lower := limit
+	lower.Cur = 200
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &lower); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+			t.Error(err)
+		}
+	}()
+	for n := range 200 / 2 / 14 {
+		s := pipes(t)
+		handOver(t, c, s)
+		if _, err := fmt.Fprintf(s.toIn, read, n, n); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(s.fromOut).ReadString('\n'); err != nil || !strings.Contains(line, `"result"`) {
+			t.Fatalf("client %d heard %q, %v", n, line, err)
+		}
+	}
+	_, _, _, err := follow(handOver(t, c, pipes(t)))
+	if !errors.Is(err, admin.ErrNotTaken) || !strings.Contains(err.Error(), "too many clients") {
+		t.Errorf("one more ended with %v", err)
+	}
+	if err := attach(c, "", strings.NewReader(""), io.Discard); err != nil {
+		t.Error("one that is relayed:", err)
+	}
+}
+
 // Who hands over one pipe twice has nowhere to be answered, and a session that ends.
 func TestAPipeTwiceIsASessionThatEnds(t *testing.T) {
 	c, _, _ := start(t, &admin.Options{}, providertest.New("notes", providertest.Echo("notes_read")))
