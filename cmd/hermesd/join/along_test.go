@@ -160,3 +160,22 @@ func TestAClientThatMayNotHandOverIsToldWhy(t *testing.T) {
 	w.client.hearsOne(`"id":1`, `"code":"unauthenticated"`, `there is no agent \"nobody\"`)
 	w.ends(admin.ErrRefused)
 }
+
+// A daemon that does not take the streams (it has enough of them, say) serves the client all the same, and nothing that the
+// client has said already is turned away.
+func TestAClientWhoseStreamsAreNotTakenIsServedByALink(t *testing.T) {
+	in, toHermesd := io.Pipe()
+	fromHermesd, out := io.Pipe()
+	w := &world{t: t, client: &peer{t: t, in: bufio.NewReader(fromHermesd), out: toHermesd}, conns: make(chan conn, 1)}
+	daemon := w.daemon()
+	a := &along{events: make(chan admin.Event), end: fmt.Errorf("%w: too many", admin.ErrNotTaken)}
+	close(a.events)
+	go join.Run(t.Context(), &join.Options{
+		In: in, Out: out, Dial: w.dial, HandOver: func(context.Context) (admin.Along, error) { return a, nil },
+	})
+	t.Cleanup(func() { toHermesd.Close() })
+	w.client.says(initialize)
+	daemon.hears(initialize)
+	daemon.says(`{"jsonrpc":"2.0","id":0,` + opened)
+	w.client.hears(`{"jsonrpc":"2.0","id":0,` + opened)
+}

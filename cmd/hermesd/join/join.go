@@ -154,6 +154,12 @@ func (f *front) run(ctx, looking context.Context, l *link) error {
 	wait := minWait
 	for {
 		err := f.hear(l)
+		if errors.Is(err, admin.ErrNotTaken) {
+			if l, err = f.relay(ctx, l); err != nil {
+				return err
+			}
+			continue
+		}
 		over, told := f.lost(l, err)
 		f.close(l)
 		if l.along != nil && !over {
@@ -180,6 +186,26 @@ func (f *front) run(ctx, looking context.Context, l *link) error {
 		}
 		f.logger.Info("the daemon is joined again")
 	}
+}
+
+// relay joins the first daemon, which did not take the client's streams, by a link instead. Nothing was read of them: what the
+// client says first is for that link, and must not be turned away.
+func (f *front) relay(ctx context.Context, l *link) (*link, error) {
+	f.close(l)
+	conn, err := f.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l = newLink(conn)
+	f.mu.Lock()
+	f.links = 0 // so that it is the first
+	f.mu.Unlock()
+	if err := f.joined(l); err != nil {
+		f.close(l)
+		return nil, err
+	}
+	go f.listen(f.in)
+	return l, nil
 }
 
 // awaitRequest waits until a request was turned away: a client that was not told why its server ended shows nothing.
