@@ -54,7 +54,8 @@ func (s *Store) writer(power bool) (*Writer, error) {
 	return w, nil
 }
 
-// Write runs fn in a transaction: all of it happens or, if fn fails, nothing. The connection is always the same. ctx bounds the wait for the turn; the transaction itself is not torn.
+// Write runs fn in a transaction: all of it happens or, if fn fails, nothing. The connection is always the same. ctx bounds
+// the wait for the turn; the transaction itself is not torn.
 func (w *Writer) Write(ctx context.Context, fn func(ctx context.Context, c *sql.Conn) error) error {
 	select {
 	case <-w.store.turn:

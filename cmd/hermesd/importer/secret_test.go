@@ -106,7 +106,7 @@ func TestWhatIsPlainlyNoSecretStaysReadable(t *testing.T) {
 		"headers": `{"url":"https://x.example/mcp","headers":{"Accept":"application/json, text/event-stream","X-Region":"eu","X-Trace":"on","User-Agent":"Mozilla/5.0 (X11)"}}`,
 		"arguments": `{"command":"npx","args":["-y","-p","@scope/some-package","@modelcontextprotocol/server-sequential-thinking@2025.7.1","--local-timezone=Europe/Berlin",
 			"--port","8080","ghcr.io/github/github-mcp-server:v0.4.1","git+https://github.com/a/b@0123456789abcdef0123456789abcdef01234567",
-			"/root/.cache/npm-87dc91983e6b/node_modules/.bin/x","--auth","oauth","--key-file=/etc/key.pem","console.log('hello'); process.exit(3)"]}`,
+			"/home/ada/.cache/tools-87dc91983e6b/node_modules/.bin/x","--auth","oauth","--key-file=/etc/key.pem","console.log('hello'); process.exit(3)"]}`,
 		"ports of docker": `{"command":"docker","args":["run","-p8081:81","-p","8080:80","-u","1000:1000","-v","/a:/b","img@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"]}`,
 		"addresses":       `{"url":"https://server.example.com/@someone/some-tool/mcp?profile=mine&readOnly=true"}`,
 	} {

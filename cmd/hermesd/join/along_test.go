@@ -161,6 +161,15 @@ func TestAClientThatMayNotHandOverIsToldWhy(t *testing.T) {
 	w.ends(admin.ErrRefused)
 }
 
+// A daemon may go after it has sent a client away to come again. It is waited for, like any that goes.
+func TestADaemonThatTakesNoStreamsAndGoesIsWaitedFor(t *testing.T) {
+	w := handOver(t, fmt.Errorf("%w: too many", admin.ErrNotTaken), admin.Left{})
+	w.client.says(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	w.client.hearsOne(`"id":1`, `"not_sent"`, errAway.Error()[:20])
+	w.client.out.Close()
+	w.ends(nil)
+}
+
 // A daemon that does not take the streams (it has enough of them, say) serves the client all the same, and nothing that the
 // client has said already is turned away.
 func TestAClientWhoseStreamsAreNotTakenIsServedByALink(t *testing.T) {

@@ -155,10 +155,12 @@ func (f *front) run(ctx, looking context.Context, l *link) error {
 	for {
 		err := f.hear(l)
 		if errors.Is(err, admin.ErrNotTaken) {
-			if l, err = f.relay(ctx, l); err != nil {
-				return err
+			next, rerr := f.relay(ctx, l)
+			if rerr == nil {
+				l = next
+				continue
 			}
-			continue
+			err = fmt.Errorf("%w: %w", admin.ErrBroken, rerr) // it has gone meanwhile
 		}
 		over, told := f.lost(l, err)
 		f.close(l)

@@ -100,7 +100,7 @@ func peerFrom(ctx context.Context) (Peer, error) {
 }
 
 func errGone() error {
-	return tool.Errorf(tool.NotGranted, "the process that connected to the admin socket has ended")
+	return tool.Errorf(tool.NotGranted, "the process that connected to the admin socket has ended, or the daemon has no file descriptor left to look at it with; connect again, and raise the daemon's limit of open files if that does not help")
 }
 
 // ServerHandshake implements [credentials.TransportCredentials].
