@@ -34,7 +34,7 @@ func (n BridgeNames) OrDefault() BridgeNames {
 // Kind tells which bridge tool a name means, if any. The reserved names mean them too where they were renamed, since no
 // provider may have them. Case, hyphens and spaces are folded as in every name that an agent gives.
 func (n BridgeNames) Kind(name string) (BridgeKind, bool) {
-	key := fold(name)
+	key := tool.Fold(name)
 	if kind, ok := n.OrDefault().exactly(key); ok {
 		return kind, true
 	}
@@ -43,11 +43,11 @@ func (n BridgeNames) Kind(name string) (BridgeKind, bool) {
 
 func (n BridgeNames) exactly(key string) (BridgeKind, bool) {
 	switch key {
-	case fold(n.Search):
+	case tool.Fold(n.Search):
 		return BridgeSearch, true
-	case fold(n.Describe):
+	case tool.Fold(n.Describe):
 		return BridgeDescribe, true
-	case fold(n.Call):
+	case tool.Fold(n.Call):
 		return BridgeCall, true
 	}
 	return "", false

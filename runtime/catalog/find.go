@@ -112,7 +112,7 @@ func (v *View) Nearest(name string, n int) []tool.Name {
 	if len(name) > maxGiven {
 		return nil
 	}
-	given := fold(name)
+	given := tool.Fold(name)
 	if given == "" {
 		return nil
 	}
@@ -155,11 +155,11 @@ func (v *View) findFolded(name string) (*Entry, bool) {
 	if len(name) > maxGiven {
 		return nil, false
 	}
-	key := fold(name)
+	key := tool.Fold(name)
 	if e, ok := v.only(v.foldedIndex()[key]); ok {
 		return e, true
 	}
-	return v.only(v.flatMCP[flatten(key)])
+	return v.only(v.flatMCP[tool.Flatten(key)])
 }
 
 // only returns the single entry that can be meant: the only usable one, else the only one at all.
@@ -180,36 +180,15 @@ func (v *View) foldedIndex() map[string][]*Entry {
 		v.folded = make(map[string][]*Entry, len(v.granted))
 		v.flatMCP = map[string][]*Entry{}
 		for _, e := range v.granted {
-			key := fold(e.Definition.Name)
+			key := tool.Fold(e.Definition.Name)
 			v.folded[key] = append(v.folded[key], e)
 			if e.Definition.Source == tool.SourceMCP {
-				flat := flatten(key)
+				flat := tool.Flatten(key)
 				v.flatMCP[flat] = append(v.flatMCP[flat], e)
 			}
 		}
 	})
 	return v.folded
-}
-
-// fold removes the differences that models make by accident.
-func fold(name string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '-' || r == ' ':
-			return '_'
-		case 'A' <= r && r <= 'Z':
-			return r - 'A' + 'a'
-		}
-		return r
-	}, strings.TrimSpace(name))
-}
-
-// flatten makes every run of underscores a single one.
-func flatten(folded string) string {
-	for strings.Contains(folded, "__") {
-		folded = strings.ReplaceAll(folded, "__", "_")
-	}
-	return folded
 }
 
 func clip(name string) string {

@@ -36,7 +36,7 @@ func newNamespaces(parts []part) *namespaces {
 		if p.identity.Source == tool.SourceMCP { // rules and exclusions mean the server by these names, whatever its prefix is
 			space := mcpPrefix + p.identity.Name + separator
 			s.own(space, p)
-			s.flat[flatten(fold(space))] = p
+			s.flat[tool.Flatten(tool.Fold(space))] = p
 			s.labels[p.identity.Name] = p
 		}
 	}
@@ -44,7 +44,7 @@ func newNamespaces(parts []part) *namespaces {
 }
 
 func (s *namespaces) own(space string, p *part) {
-	key := fold(space)
+	key := tool.Fold(space)
 	key = key[:min(len(key), spaceRoom)]
 	if !slices.Contains(s.owners[key], p) {
 		s.owners[key] = append(s.owners[key], p)
@@ -57,7 +57,7 @@ func (s *namespaces) foreign(p *part, name tool.Name) *part {
 	if p.plainly(name) {
 		return nil
 	}
-	key := fold(name)
+	key := tool.Fold(name)
 	for end := len(key); end > 0; end-- {
 		if end != spaceRoom && !strings.HasSuffix(key[:end], separator) {
 			continue
@@ -69,7 +69,7 @@ func (s *namespaces) foreign(p *part, name tool.Name) *part {
 			return owners[0]
 		}
 	}
-	flat := flatten(key)
+	flat := tool.Flatten(key)
 	for end := len(flat); end > 0; end-- {
 		if flat[end-1] != '_' {
 			continue

@@ -79,7 +79,7 @@ func builtinNames(parts []part) map[string]tool.Name {
 	for i := range parts {
 		if p := &parts[i]; p.identity.Source == tool.SourceBuiltin && p.closed != provider.Disabled {
 			for j := range p.offer.Tools {
-				names[fold(p.offer.Tools[j].Name)] = p.offer.Tools[j].Name
+				names[tool.Fold(p.offer.Tools[j].Name)] = p.offer.Tools[j].Name
 			}
 		}
 	}
@@ -95,7 +95,7 @@ func (s *Snapshot) taken(c candidate, builtin map[string]tool.Name) string {
 	if owner := s.spaces.foreign(c.part, c.definition.Name); owner != nil {
 		return trespass(owner) + "; write prefix = true in this provider's block, or exclude the tool there"
 	}
-	if name, alike := builtin[fold(c.definition.Name)]; alike && name != c.definition.Name && !c.part.identity.Override {
+	if name, alike := builtin[tool.Fold(c.definition.Name)]; alike && name != c.definition.Name && !c.part.identity.Override {
 		return fmt.Sprintf("it would be taken for the built-in %s; write prefix = true in this provider's block, or exclude the tool there", name)
 	}
 	return ""
@@ -114,7 +114,7 @@ func unusable(d *tool.Definition) string {
 		return fmt.Sprintf("the name %.80q is not 1 to %d characters of A-Z, a-z, 0-9, _ and -", d.Name, tool.MaxName)
 	case reserved(d.Name):
 		return "the name belongs to the bridge; give the tool another one, or write prefix = true in the provider's block"
-	case strings.HasPrefix(fold(d.Name), connectorPrefix) && d.Source != tool.SourceConnectors:
+	case strings.HasPrefix(tool.Fold(d.Name), connectorPrefix) && d.Source != tool.SourceConnectors:
 		return "names that begin with connectors__ belong to the connector gateway; give the tool another one"
 	}
 	return unusableSchema(d.InputSchema)

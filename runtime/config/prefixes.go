@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+
+	"github.com/hermesd/hermesd/runtime/tool"
 )
 
 // toolSpace is a beginning of tool names that belongs to one block.
@@ -69,12 +71,10 @@ func (l *loader) toolSpaces() []toolSpace {
 
 // within reports whether the names of s are some of other's.
 func (s toolSpace) within(other toolSpace) bool {
-	return strings.HasPrefix(folded(s.prefix)+"__", folded(other.prefix)+"__")
+	return strings.HasPrefix(tool.Fold(s.prefix)+"__", tool.Fold(other.prefix)+"__")
 }
 
-func folded(prefix string) string { return strings.ReplaceAll(strings.ToLower(prefix), "-", "_") }
-
+// flattened is a prefix as models may write it.
 func flattened(prefix string) string {
-	words := strings.FieldsFunc(folded(prefix), func(r rune) bool { return r == '_' })
-	return strings.Join(words, "_")
+	return strings.Trim(tool.Flatten(tool.Fold(prefix)), "_")
 }

@@ -52,3 +52,25 @@ func FullName(parts ...string) Name {
 	suffix := "_" + hex.EncodeToString(sum[:4])
 	return string(clean[:min(len(clean), MaxName-len(suffix))]) + suffix
 }
+
+// Fold is a name without the differences that models make by accident: of case, of hyphens and spaces for underscores, and of
+// blanks around it. Names that fold to the same are taken for each other.
+func Fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '-' || r == ' ':
+			return '_'
+		case 'A' <= r && r <= 'Z':
+			return r - 'A' + 'a'
+		}
+		return r
+	}, strings.TrimSpace(name))
+}
+
+// Flatten is a folded name with a single underscore in the place of each run of them, as some clients write MCP tools' names.
+func Flatten(folded string) string {
+	for strings.Contains(folded, "__") {
+		folded = strings.ReplaceAll(folded, "__", "_")
+	}
+	return folded
+}
