@@ -295,16 +295,22 @@ func TestAnAgentThatIsNotThereIsRefused(t *testing.T) {
 	}
 }
 
-// A client that has said everything is answered; of one that is gone, nothing goes on.
-func TestACallEndsWithAClientThatIsGone(t *testing.T) {
-	begun, ended := make(chan struct{}), make(chan error, 1)
-	hang := providertest.Echo("notes_hang")
+// hanging is a tool whose one call runs until it is cancelled. It says when that begins and how it ends.
+func hanging(name string) (hang providertest.Tool, begun chan struct{}, ended chan error) {
+	begun, ended = make(chan struct{}), make(chan error, 1)
+	hang = providertest.Echo(name)
 	hang.Handler = func(ctx context.Context, _ *provider.Request) (*tool.Result, error) {
 		close(begun)
 		<-ctx.Done()
 		ended <- ctx.Err()
 		return nil, ctx.Err()
 	}
+	return hang, begun, ended
+}
+
+// A client that has said everything is answered; of one that is gone, nothing goes on.
+func TestACallEndsWithAClientThatIsGone(t *testing.T) {
+	hang, begun, ended := hanging("notes_hang")
 	c, _, _ := start(t, &admin.Options{}, providertest.New("notes", hang))
 	a, err := c.Attach(t.Context(), "desk", "test", "")
 	if err != nil {

@@ -15,9 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hermesd/hermesd/runtime/frontend/admin"
-	"github.com/hermesd/hermesd/runtime/provider"
 	"github.com/hermesd/hermesd/runtime/provider/providertest"
-	"github.com/hermesd/hermesd/runtime/tool"
 )
 
 // streams are those of a program that a client started: in and out, and the client's ends of them.
@@ -272,14 +270,7 @@ func TestAClientThatHearsNoMore(t *testing.T) {
 
 // When hermesd mcp is gone the session ends, and with it its calls, and the client hears the end of its server's output.
 func TestASessionEndsWithWhoReadsAlong(t *testing.T) {
-	begun, ended := make(chan struct{}), make(chan error, 1)
-	hang := providertest.Echo("notes_hang")
-	hang.Handler = func(ctx context.Context, _ *provider.Request) (*tool.Result, error) {
-		close(begun)
-		<-ctx.Done()
-		ended <- ctx.Err()
-		return nil, ctx.Err()
-	}
+	hang, begun, ended := hanging("notes_hang")
 	c, _, _ := start(t, &admin.Options{}, providertest.New("notes", hang))
 	s := pipes(t)
 	along := handOver(t, c, s)
